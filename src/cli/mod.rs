@@ -1,0 +1,59 @@
+//! The command line: one file per subcommand.
+//!
+//! Exit status: 0 done, 1 a check failed, 2 bad usage or unreadable input.
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+pub mod options;
+
+/// Puts the kernel author's line on every AMDGPU instruction, and proves that no machine code
+/// changed.
+#[derive(Parser)]
+#[command(name = "siteline", version, max_term_width = 100)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {}
+
+/// How a command ended when nothing went wrong.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Outcome {
+    /// Exit status 0.
+    Done,
+    /// The check that was asked for failed: exit status 1.
+    CheckFailed,
+}
+
+/// Runs the command line of this process.
+pub fn main() -> ExitCode {
+    match run(Cli::parse().command) {
+        Ok(Outcome::Done) => ExitCode::SUCCESS,
+        Ok(Outcome::CheckFailed) => ExitCode::from(1),
+        Err(error) => {
+            eprintln!("siteline: error: {}", one_sentence(&error));
+            ExitCode::from(2)
+        }
+    }
+}
+
+fn run(command: Command) -> anyhow::Result<Outcome> {
+    match command {}
+}
+
+/// The error and its causes on one line, a cause that its parent already tells left out.
+fn one_sentence(error: &anyhow::Error) -> String {
+    let mut sentence = String::new();
+    for cause in error.chain().map(ToString::to_string) {
+        if sentence.is_empty() {
+            sentence = cause;
+        } else if !sentence.contains(&cause) {
+            sentence = format!("{sentence}: {cause}");
+        }
+    }
+    sentence
+}

@@ -1,0 +1,12 @@
+//! siteline puts the line a kernel author wrote, not the line of a helper, on every AMDGPU
+//! instruction, and proves that this changed no machine code.
+//!
+//! Locations are read into chains ([`chain`]), a policy chooses the site of each ([`site`]) by
+//! what the operation or instruction is ([`leaf`]).
+
+pub mod chain;
+pub mod cli;
+pub mod files;
+pub mod leaf;
+pub mod require;
+pub mod site;
