@@ -8,5 +8,8 @@ pub mod chain;
 pub mod cli;
 pub mod files;
 pub mod leaf;
+pub mod mlir;
+#[cfg(feature = "llvm")]
+pub mod plugin;
 pub mod require;
 pub mod site;

@@ -46,7 +46,7 @@ fn run(command: Command) -> anyhow::Result<Outcome> {
 }
 
 /// The error and its causes on one line, a cause that its parent already tells left out.
-fn one_sentence(error: &anyhow::Error) -> String {
+pub(crate) fn one_sentence(error: &anyhow::Error) -> String {
     let mut sentence = String::new();
     for cause in error.chain().map(ToString::to_string) {
         if sentence.is_empty() {
