@@ -28,6 +28,7 @@ mod llvm {
         generate_passes(&prefix, &out);
         compile_shim(&prefix, &out);
         println!("cargo:rustc-link-search=native={}", prefix.join("lib").display());
+        println!("cargo:rustc-link-arg=-Wl,-rpath,{}", prefix.join("lib").display());
         println!("cargo:rustc-link-lib=dylib=MLIR");
         println!("cargo:rustc-link-lib=dylib=LLVM");
     }
@@ -69,6 +70,7 @@ mod llvm {
     fn compile_shim(prefix: &Path, out: &Path) {
         cxx_build::bridge("src/plugin.rs")
             .file("cpp/passes.cpp")
+            .file("cpp/driver.cpp")
             .include("cpp")
             .include(out)
             .flag("-isystem")

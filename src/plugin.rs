@@ -7,7 +7,6 @@ use std::ffi::{CStr, c_char};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 
-use crate::files;
 use crate::leaf::LeafTable;
 use crate::mlir::api::{Api, RawOperation};
 use crate::mlir::ir::Ir;
@@ -38,9 +37,17 @@ mod bridge {
 
     unsafe extern "C++" {
         include!("passes.h");
+        include!("driver.h");
 
         fn register_passes();
+        fn parse_module(context: usize, source: &[u8], name: &str) -> usize;
+        fn is_amdgpu_chip(chip: &str) -> bool;
     }
+}
+
+/// What the driver needs and no C API has.
+pub(crate) mod driver {
+    pub(crate) use super::bridge::{is_amdgpu_chip, parse_module};
 }
 
 use bridge::{Report, SiteOptions};
@@ -96,12 +103,7 @@ fn run_restore(op: usize) -> Report {
 
 fn run_report(op: usize, options: SiteOptions, output: String) -> Report {
     guarded(|| {
-        let report = report::report(ir(op), &settings(&options)?);
-        let text = serde_json::to_string_pretty(&report)? + "\n";
-        match output.as_str() {
-            "-" => eprint!("{text}"),
-            path => files::write(Path::new(path), text.as_bytes())?,
-        }
+        report::report(ir(op), &settings(&options)?).write(Path::new(&output))?;
         Ok(())
     })
 }

@@ -6,7 +6,13 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
+#[cfg(feature = "llvm")]
+pub mod compile;
+#[cfg(feature = "llvm")]
+pub mod opt;
 pub mod options;
+#[cfg(feature = "llvm")]
+pub mod verify;
 
 /// Puts the kernel author's line on every AMDGPU instruction, and proves that no machine code
 /// changed.
@@ -18,7 +24,14 @@ struct Cli {
 }
 
 #[derive(Subcommand)]
-enum Command {}
+enum Command {
+    #[cfg(feature = "llvm")]
+    Opt(opt::Opt),
+    #[cfg(feature = "llvm")]
+    Compile(Box<compile::Compile>),
+    #[cfg(feature = "llvm")]
+    Verify(Box<verify::Verify>),
+}
 
 /// How a command ended when nothing went wrong.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -42,7 +55,14 @@ pub fn main() -> ExitCode {
 }
 
 fn run(command: Command) -> anyhow::Result<Outcome> {
-    match command {}
+    match command {
+        #[cfg(feature = "llvm")]
+        Command::Opt(options) => opt::run(&options),
+        #[cfg(feature = "llvm")]
+        Command::Compile(options) => compile::run(&options),
+        #[cfg(feature = "llvm")]
+        Command::Verify(options) => verify::run(&options),
+    }
 }
 
 /// The error and its causes on one line, a cause that its parent already tells left out.

@@ -1,6 +1,7 @@
 //! `siteline-report`: the chains, sites and coverage of an IR.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 
 use serde::Serialize;
 
@@ -9,6 +10,7 @@ use super::ir::Ir;
 use super::locations::Locations;
 use super::propagate::{self, Slots};
 use crate::chain::{ChainId, Chains, Line};
+use crate::files;
 use crate::leaf::Class;
 use crate::site::{Settings, effective_lines};
 
@@ -24,6 +26,22 @@ pub struct Report {
     pub policy: String,
     /// One for each device function.
     pub functions: Vec<FunctionReport>,
+}
+
+impl Report {
+    /// Writes the report as JSON to a file, or to standard error for `-`.
+    ///
+    /// # Errors
+    /// The file cannot be written.
+    pub fn write(&self, path: &Path) -> anyhow::Result<()> {
+        let text = serde_json::to_string_pretty(self)? + "\n";
+        if files::is_standard_stream(path) {
+            eprint!("{text}");
+        } else {
+            files::write(path, text.as_bytes())?;
+        }
+        Ok(())
+    }
 }
 
 /// The chains of one device function.
