@@ -216,6 +216,13 @@ impl Chains {
     }
 }
 
+impl Sym {
+    /// The position of this symbol in its table, from 0.
+    pub fn index(self) -> usize {
+        index(self.0)
+    }
+}
+
 impl ChainId {
     /// The position of this chain in its table, from 0.
     pub fn index(self) -> usize {

@@ -71,6 +71,11 @@ impl Class {
         }
     }
 
+    /// The class as one bit.
+    pub(crate) fn bit(self) -> u8 {
+        1 << self as u8
+    }
+
     /// Whether the class is a leaf.
     pub fn is_leaf(self) -> bool {
         self != Class::Other
@@ -134,7 +139,7 @@ impl ClassSet {
 
     /// Whether the set holds `class`.
     pub fn contains(self, class: Class) -> bool {
-        self.0 & (1 << class as u8) != 0
+        self.0 & class.bit() != 0
     }
 }
 
@@ -146,7 +151,7 @@ impl Default for ClassSet {
 
 impl FromIterator<Class> for ClassSet {
     fn from_iter<I: IntoIterator<Item = Class>>(classes: I) -> Self {
-        ClassSet(classes.into_iter().fold(0, |bits, class| bits | 1 << class as u8))
+        ClassSet(classes.into_iter().fold(0, |bits, class| bits | class.bit()))
     }
 }
 
@@ -159,7 +164,7 @@ impl FromStr for ClassSet {
         for word in text.split(',').map(str::trim).filter(|word| !word.is_empty()) {
             set.0 |= match word {
                 "all" => ClassSet::ALL.0,
-                _ => 1 << word.parse::<Class>()? as u8,
+                _ => word.parse::<Class>()?.bit(),
             };
         }
         if set.0 == 0 { Err(ParseLeafError::Empty) } else { Ok(set) }

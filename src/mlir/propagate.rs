@@ -5,7 +5,7 @@ use std::str::FromStr;
 use rustc_hash::FxHashMap;
 
 use super::functions::{self, Classifier, Function};
-use super::ir::{Ir, Loc, LocKind, Op, Value};
+use super::ir::{Ir, Loc, Op, Value};
 use super::locations::{Locations, Reading, SITE_MARK, Status};
 use crate::chain::{ChainId, Line};
 use crate::leaf::Class;
@@ -137,8 +137,6 @@ fn set_definition<'m>(
 pub(super) struct Slot<'m> {
     pub(super) location: Loc<'m>,
     pub(super) class: Class,
-    /// How many operations have it; block arguments are not counted.
-    pub(super) operations: usize,
 }
 
 /// What holds a location in one function, and the distinct pairs of location and class.
@@ -154,15 +152,25 @@ pub(super) struct Slots<'m> {
 struct SlotTable<'m> {
     index: FxHashMap<(Loc<'m>, Class), u32>,
     distinct: Vec<Slot<'m>>,
+    /// Neighbours often have the same location.
+    last: Option<(Loc<'m>, Class, u32)>,
 }
 
 impl<'m> SlotTable<'m> {
     fn slot(&mut self, location: Loc<'m>, class: Class) -> u32 {
-        let SlotTable { index, distinct } = self;
-        *index.entry((location, class)).or_insert_with(|| {
-            distinct.push(Slot { location, class, operations: 0 });
+        if let Some((last, last_class, slot)) = self.last
+            && last == location
+            && last_class == class
+        {
+            return slot;
+        }
+        let SlotTable { index, distinct, .. } = self;
+        let slot = *index.entry((location, class)).or_insert_with(|| {
+            distinct.push(Slot { location, class });
             u32::try_from(distinct.len() - 1).expect("fewer than 2^32 distinct locations")
-        })
+        });
+        self.last = Some((location, class, slot));
+        slot
     }
 }
 
@@ -172,7 +180,7 @@ impl<'m> Slots<'m> {
         function: &Function<'m>,
         classifier: &mut Classifier<'m, '_>,
     ) -> Self {
-        let table = SlotTable { index: FxHashMap::default(), distinct: Vec::new() };
+        let table = SlotTable { index: FxHashMap::default(), distinct: Vec::new(), last: None };
         let table = std::cell::RefCell::new(table);
         let (mut ops, mut op_slots, mut arguments) = (Vec::new(), Vec::new(), Vec::new());
         functions::walk(
@@ -180,11 +188,8 @@ impl<'m> Slots<'m> {
             function.op,
             |op| {
                 let class = classifier.class(op);
-                let mut table = table.borrow_mut();
-                let slot = table.slot(ir.location(op), class);
-                table.distinct[slot as usize].operations += 1;
                 ops.push(op);
-                op_slots.push(slot);
+                op_slots.push(table.borrow_mut().slot(ir.location(op), class));
             },
             |argument| {
                 let slot = table.borrow_mut().slot(ir.value_location(argument), Class::Other);
@@ -192,6 +197,13 @@ impl<'m> Slots<'m> {
             },
         );
         Slots { ops, op_slots, arguments, distinct: table.into_inner().distinct }
+    }
+
+    /// By slot: how many operations have it; block arguments are not counted.
+    pub(super) fn operations(&self) -> Vec<usize> {
+        let mut counts = vec![0; self.distinct.len()];
+        self.op_slots.iter().for_each(|&slot| counts[slot as usize] += 1);
+        counts
     }
 
     /// Sets the locations to the targets of their slots; returns how many operations changed.
@@ -231,7 +243,7 @@ impl<'m> Rewriter<'_, 'm> {
         let reading = self.locations.read(slot.location);
         let stays = reading.status != Status::Free
             || !self.settings.leaves.contains(slot.class)
-            || self.is_plain(&reading);
+            || reading.is_plain;
         let site = if stays { None } else { self.site(&reading, slot.class) };
         let Some(site) = site else { return slot.location };
         let is_whole = reading.chains[..] == [site];
@@ -241,20 +253,13 @@ impl<'m> Rewriter<'_, 'm> {
         }
     }
 
-    /// A plain file position is what somebody said explicitly.
-    fn is_plain(&self, reading: &Reading<'m>) -> bool {
-        let ir = self.locations.ir();
-        let is_file = |location| matches!(ir.kind(location), LocKind::File { .. });
-        match ir.kind(reading.original) {
-            LocKind::Name { child, .. } => is_file(child),
-            _ => is_file(reading.original),
-        }
-    }
-
     /// The one site of all chains; where they differ, their nearest common caller; where there
     /// is none, the site of the first.
     fn site(&self, reading: &Reading<'m>, class: Class) -> Option<ChainId> {
         let chains = &self.locations.chains;
+        if let [chain] = reading.chains[..] {
+            return self.sites.site(chain, class);
+        }
         let sites: Vec<ChainId> =
             reading.chains.iter().filter_map(|&chain| self.sites.site(chain, class)).collect();
         let (&first, rest) = sites.split_first()?;
