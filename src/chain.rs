@@ -195,6 +195,13 @@ impl Chains {
             .map(|(a, _)| *a)
     }
 
+    /// Makes room for this many more chains.
+    pub fn reserve(&mut self, chains: usize) {
+        self.nodes.reserve(chains);
+        let nodes = &self.nodes;
+        self.node_ids.reserve(chains, |id| hash(nodes[index(id.0)]));
+    }
+
     /// How many chains the table holds; ids are dense, so tables keyed by chain can be vectors.
     pub fn len(&self) -> usize {
         self.nodes.len()

@@ -34,7 +34,7 @@ pub enum Class {
 }
 
 impl Class {
-    /// Every class, `other` last.
+    /// Every class in the order of their numbers, `other` last.
     pub const ALL: [Class; 8] = [
         Class::Mfma,
         Class::Wait,

@@ -87,6 +87,14 @@ impl<'m> Locations<'m> {
         self.ir
     }
 
+    /// Makes room for reading this many distinct locations.
+    pub fn reserve(&mut self, locations: usize) {
+        // A call chain is made of a few locations, most of them shared.
+        self.index.reserve(2 * locations);
+        self.readings.reserve(2 * locations);
+        self.chains.reserve(2 * locations);
+    }
+
     /// Reads a location. Nesting of any depth is read without recursion.
     pub fn read(&mut self, location: Loc<'m>) -> Reading<'m> {
         let at = self.read_index(location);
