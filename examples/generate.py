@@ -1,0 +1,30 @@
+"""Writes the examples' MLIR from their Python sources; with --check, compares it.
+
+python3 examples/generate.py [--check]
+"""
+
+import sys
+from pathlib import Path
+
+import flash_attention
+
+HERE = Path(__file__).parent
+
+MADE = {"flash_attention.mlir": flash_attention.generate}
+
+
+def main():
+    check = sys.argv[1:] == ["--check"]
+    stale = []
+    for name, generate in MADE.items():
+        path, text = HERE / name, generate()
+        if check and path.read_text() != text:
+            stale.append(name)
+        elif not check:
+            path.write_text(text)
+    if stale:
+        sys.exit(f"not what the Python sources make: {', '.join(stale)}: run examples/generate.py")
+
+
+if __name__ == "__main__":
+    main()
