@@ -84,6 +84,40 @@ class Emitter:
     def splat(self, number, type):
         return self.op("arith.constant", result=type, attributes=f"value = dense<{number}> : {type}")
 
+    # What every kernel needs; like all of this file, no frames of a chain
+
+    def add(self, a, b):
+        return self.op("arith.addi", a, b, result="i32")
+
+    def mul(self, a, b):
+        return self.op("arith.muli", a, b, result="i32")
+
+    def split(self, value, by):
+        """The quotient and the remainder."""
+        by = self.constant(by)
+        return (self.op("arith.divui", value, by, result="i32"),
+                self.op("arith.remui", value, by, result="i32"))
+
+    def resource(self, pointer, flags):
+        """A buffer resource over all that is behind a pointer."""
+        stride, size = self.constant(0, "i16"), self.constant(0x7FFFFFFF, "i64")
+        return self.op("rocdl.make.buffer.rsrc", pointer, stride, size, self.constant(flags),
+                       result="!llvm.ptr<8>")
+
+    def address(self, base, offset):
+        """The address so many bytes behind another."""
+        return self.op("llvm.getelementptr", base, offset, result=base.type,
+                       attributes="elem_type = i8, rawConstantIndices = array<i32: -2147483648>")
+
+    def load(self, address, type, alignment):
+        return self.op("llvm.load", address, result=type,
+                       attributes=f"alignment = {alignment} : i64, ordering = 0 : i64")
+
+    def asm(self, text):
+        """Inline assembly without operands."""
+        self.op("llvm.inline_asm",
+                attributes=f'asm_string = "{text}", constraints = "", has_side_effects')
+
     def loop(self, low, high, step, initial, body):
         """An scf.for; `body` gets the index and the carried values and returns their next ones."""
         index = self.fresh("i32")

@@ -16,33 +16,18 @@ K_TILE_BYTES = KV_TILE * ROW_BYTES
 V_TILE_BYTES = HEAD * KV_TILE * 2
 DMA_PER_TILE = 16   # loads of 256 bytes that each wave makes for one tile
 
+FLAGS = 0x27000     # of a raw buffer on gfx9
+
 F16X4 = "vector<4xf16>"
 F32X16 = "vector<16xf32>"
 
 
 def flash_attention(e, q_ptr, k_ptr, v_ptr, o_ptr, kv_length):
-    def i32(number):
-        return e.constant(number)
-
-    def add(a, b):
-        return e.op("arith.addi", a, b, result="i32")
-
-    def mul(a, b):
-        return e.op("arith.muli", a, b, result="i32")
-
-    def split(value, by):
-        return (e.op("arith.divui", value, i32(by), result="i32"),
-                e.op("arith.remui", value, i32(by), result="i32"))
-
-    def resource(pointer):
-        flags, stride = i32(0x27000), e.constant(0, "i16")
-        size = e.constant(0x7FFFFFFF, "i64")
-        return e.op("rocdl.make.buffer.rsrc", pointer, stride, size, flags, result="!llvm.ptr<8>")
+    i32, add, mul = e.constant, e.add, e.mul
 
     def lds_at(offset):
         base = e.shared("lds", 2 * K_TILE_BYTES + V_TILE_BYTES)
-        return e.op("llvm.getelementptr", base, offset, result="!llvm.ptr<3>",
-                    attributes="elem_type = i8, rawConstantIndices = array<i32: -2147483648>")
+        return e.address(base, offset)
 
     # DMA from memory to LDS
 
@@ -72,7 +57,7 @@ def flash_attention(e, q_ptr, k_ptr, v_ptr, o_ptr, kv_length):
         e.op("rocdl.s.waitcnt", attributes=f"bitfield = {(count & 15) | (count >> 4) << 14 | 0xF70} : i32")
 
     def _wait_lds():
-        e.op("llvm.inline_asm", attributes='asm_string = "s_waitcnt lgkmcnt(0)", constraints = "", has_side_effects')
+        e.asm("s_waitcnt lgkmcnt(0)")
 
     def _barrier():
         e.op("rocdl.sched.barrier", attributes="mask = 0 : i32")
@@ -91,7 +76,7 @@ def flash_attention(e, q_ptr, k_ptr, v_ptr, o_ptr, kv_length):
         return _mfma(a, b, c)
 
     def _load_pack(offset):
-        return e.op("llvm.load", lds_at(offset), result=F16X4, attributes="alignment = 8 : i64, ordering = 0 : i64")
+        return e.load(lds_at(offset), F16X4, alignment=8)
 
     def _read_k_pack(buffer, row, step):
         column = add(mul(half, i32(8)), i32(step * 16))
@@ -153,11 +138,11 @@ def flash_attention(e, q_ptr, k_ptr, v_ptr, o_ptr, kv_length):
 
     thread = e.op("rocdl.workitem.id.x", result="i32")
     group = e.op("rocdl.workgroup.id.x", result="i32")
-    wave, lane = split(thread, 64)
+    wave, lane = e.split(thread, 64)
     wave = e.op("rocdl.readfirstlane", wave, result="i32")
-    half, lane_in_half = split(lane, 32)
-    q_buffer, k_buffer = resource(q_ptr), resource(k_ptr)
-    v_buffer, o_buffer = resource(v_ptr), resource(o_ptr)
+    half, lane_in_half = e.split(lane, 32)
+    q_buffer, k_buffer = e.resource(q_ptr, FLAGS), e.resource(k_ptr, FLAGS)
+    v_buffer, o_buffer = e.resource(v_ptr, FLAGS), e.resource(o_ptr, FLAGS)
 
     q_packs = [read_q(step) for step in range(HEAD // 8)]
     log2e = e.constant("0.1275174", "f32")
@@ -214,7 +199,7 @@ def flash_attention(e, q_ptr, k_ptr, v_ptr, o_ptr, kv_length):
         _barrier()
         return [new_max, new_sum, next_buffer, *o_acc]
 
-    tiles, _ = split(kv_length, KV_TILE)
+    tiles, _ = e.split(kv_length, KV_TILE)
     start = [e.constant("-1.0e30", "f32"), e.constant("0.0", "f32"), zero]
     start += [e.splat("0.0", F32X16) for _ in range(HEAD // 32)]
     _, row_sum, _, *o_acc = e.loop(zero, tiles, i32(1), start, kv_tile)

@@ -7,10 +7,18 @@ import sys
 from pathlib import Path
 
 import flash_attention
+import pingpong_gemm
+import wmma_gemm
 
 HERE = Path(__file__).parent
 
-MADE = {"flash_attention.mlir": flash_attention.generate}
+MADE = {
+    "flash_attention.mlir": flash_attention.generate,
+    "pingpong_gemm.mlir": pingpong_gemm.generate,
+    "wmma_gemm_gfx1100.mlir": lambda: wmma_gemm.generate("gfx1100"),
+    "wmma_gemm_gfx1201.mlir": lambda: wmma_gemm.generate("gfx1201"),
+    "wmma_gemm_gfx1250.mlir": lambda: wmma_gemm.generate("gfx1250"),
+}
 
 
 def main():
