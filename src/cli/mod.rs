@@ -26,7 +26,7 @@ struct Cli {
 #[derive(Subcommand)]
 enum Command {
     #[cfg(feature = "llvm")]
-    Opt(opt::Opt),
+    Opt(Box<opt::Opt>),
     #[cfg(feature = "llvm")]
     Compile(Box<compile::Compile>),
     #[cfg(feature = "llvm")]

@@ -30,6 +30,8 @@ pub struct MlirError {
 /// An MLIR context. Its passes run on the calling thread only.
 pub struct Context {
     raw: mlir_sys::MlirContext,
+    /// Boxed, since MLIR keeps the vector's address.
+    #[allow(clippy::box_collection)]
     diagnostics: Box<Vec<String>>,
 }
 
