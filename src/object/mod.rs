@@ -10,6 +10,7 @@ pub mod bundle;
 mod bytes;
 pub mod chip;
 pub mod container;
+pub mod dwarf;
 pub mod elf;
 mod embedded;
 mod error;
@@ -18,6 +19,7 @@ mod place;
 
 pub use bytes::Bytes;
 pub use container::Contained;
+pub use dwarf::{DebugInfo, Row};
 pub use elf::Elf;
 pub use error::{Fault, ObjectError, Problem};
 pub use inflate::{Allowance, DECOMPRESSED_CAP};
