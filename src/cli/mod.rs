@@ -6,6 +6,7 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
+pub mod att;
 pub mod options;
 
 /// Puts the kernel author's line on every AMDGPU instruction, and proves that no machine code
@@ -18,7 +19,10 @@ struct Cli {
 }
 
 #[derive(Subcommand)]
-enum Command {}
+enum Command {
+    #[command(subcommand)]
+    Att(att::Command),
+}
 
 /// How a command ended when nothing went wrong.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -42,7 +46,9 @@ pub fn main() -> ExitCode {
 }
 
 fn run(command: Command) -> anyhow::Result<Outcome> {
-    match command {}
+    match command {
+        Command::Att(command) => att::run(command),
+    }
 }
 
 /// The error and its causes on one line, a cause that its parent already tells left out.
