@@ -287,8 +287,20 @@ fn no_broken_text_makes_it_panic() {
 fn a_million_rows_are_read() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("code.json");
-    fs::write(&path, code_json(1_000_000)).unwrap();
+    let row = r#"["s_nop 0",0,1,"k.py:1",4,8,1,1,1,1],"#;
+    let rows = row.repeat(1_000_000);
+    fs::write(&path, format!(r#"{{"code":[{}]}}"#, rows.trim_end_matches(','))).unwrap();
     let trace = Trace::read(&path, &LeafTable::default()).unwrap();
-    assert_eq!(trace.rows.len(), 1_000_200);
-    assert_eq!(trace.kernels.len(), 200);
+    assert_eq!(trace.rows.len(), 1_000_000);
+}
+
+#[test]
+fn generated_traces_are_of_the_documented_form() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("code.json");
+    fs::write(&path, code_json(12_000)).unwrap();
+    let report = json(&["report", path.to_str().unwrap(), "--json"]);
+    assert_eq!(report["rows"], 12_003);
+    assert_eq!(report["kernels"][2]["name"], "made_up_kernel_2");
+    assert_eq!(report["warnings"]["unreadable_sources"], 0);
 }
