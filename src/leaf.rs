@@ -278,6 +278,7 @@ const OPERATIONS: &[(&str, OpClass)] = {
         ("vector.maskedload", BySpace),
         ("vector.transfer_read", BySpace),
         ("llvm.inline_asm", ByAsm),
+        ("llvm.call", ByIntrinsic),
         ("llvm.call_intrinsic", ByIntrinsic),
     ]
 };

@@ -7,7 +7,16 @@
 pub mod att;
 pub mod chain;
 pub mod cli;
+#[cfg(feature = "llvm")]
+pub mod driver;
 pub mod files;
+pub mod identity;
 pub mod leaf;
+#[cfg(feature = "llvm")]
+pub mod llvm;
+pub mod mlir;
+#[cfg(feature = "llvm")]
+pub mod plugin;
 pub mod require;
 pub mod site;
+pub mod verify;

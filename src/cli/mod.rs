@@ -7,7 +7,13 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 
 pub mod att;
+#[cfg(feature = "llvm")]
+pub mod compile;
+#[cfg(feature = "llvm")]
+pub mod opt;
 pub mod options;
+#[cfg(feature = "llvm")]
+pub mod verify;
 
 /// Puts the kernel author's line on every AMDGPU instruction, and proves that no machine code
 /// changed.
@@ -22,6 +28,12 @@ struct Cli {
 enum Command {
     #[command(subcommand)]
     Att(att::Command),
+    #[cfg(feature = "llvm")]
+    Opt(opt::Opt),
+    #[cfg(feature = "llvm")]
+    Compile(Box<compile::Compile>),
+    #[cfg(feature = "llvm")]
+    Verify(Box<verify::Verify>),
 }
 
 /// How a command ended when nothing went wrong.
@@ -48,11 +60,17 @@ pub fn main() -> ExitCode {
 fn run(command: Command) -> anyhow::Result<Outcome> {
     match command {
         Command::Att(command) => att::run(command),
+        #[cfg(feature = "llvm")]
+        Command::Opt(options) => opt::run(&options),
+        #[cfg(feature = "llvm")]
+        Command::Compile(options) => compile::run(&options),
+        #[cfg(feature = "llvm")]
+        Command::Verify(options) => verify::run(&options),
     }
 }
 
 /// The error and its causes on one line, a cause that its parent already tells left out.
-fn one_sentence(error: &anyhow::Error) -> String {
+pub(crate) fn one_sentence(error: &anyhow::Error) -> String {
     let mut sentence = String::new();
     for cause in error.chain().map(ToString::to_string) {
         if sentence.is_empty() {

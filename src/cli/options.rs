@@ -6,6 +6,7 @@ use std::str::FromStr;
 use clap::Args;
 
 use crate::leaf::{ClassSet, LeafRule, LeafTable};
+use crate::mlir::propagate::Origin;
 use crate::site::{Library, Policy, Settings};
 
 /// Options that say how sites are chosen.
@@ -41,6 +42,15 @@ impl SiteOptions {
             library: Library::new(&self.library)?,
         })
     }
+}
+
+/// What becomes of original locations.
+#[derive(Args, Clone, Copy, Debug)]
+#[command(next_help_heading = "Sites")]
+pub struct OriginOption {
+    /// What becomes of original locations: keep (as metadata) or drop
+    #[arg(long, value_name = "WHAT", default_value = "keep")]
+    pub origin: Origin,
 }
 
 /// One `--source-root FROM=TO`: where sources lie that were compiled elsewhere.

@@ -534,3 +534,6 @@ pub fn effective_lines(weights: impl IntoIterator<Item = f64> + Clone) -> f64 {
         .sum();
     entropy.exp()
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,81 @@
+//===- Passes.td - The passes of siteline ------------------*- tablegen -*-===//
+//
+// Every pass and option of siteline, defined once: mlir-tblgen makes the C++
+// bases of the passes and docs/passes.md from it.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef SITELINE_PASSES
+#define SITELINE_PASSES
+
+include "mlir/Pass/PassBase.td"
+
+class SitelineOptions {
+  list<Option> sites = [
+    Option<"policy", "policy", "std::string", [{"distinct"}],
+      "How the site of a chain is chosen: distinct, unique, innermost, "
+      "outermost, file:GLOB, skip:GLOB or depth:N">,
+    Option<"leaves", "leaves", "std::string", [{"all"}],
+      "Classes that get a site, separated by '+': mfma, wait, barrier, dma, "
+      "lds, sched, asm, other, all">,
+    ListOption<"leaf", "leaf", "std::string",
+      "Operation names to count to a leaf class, as CLASS=GLOB">,
+    ListOption<"library", "library", "std::string",
+      "Globs for paths of code that the kernel's author did not write">
+  ];
+}
+
+def SitelinePropagate : Pass<"siteline-propagate"> {
+  let summary = "Set every operation's location to its site";
+  let description = [{
+    Sets the location of every operation and block argument of the device
+    functions to its site, the frame of its chain that a profiler should show.
+    Frames outside the site stay as call sites; host frames, and frames of
+    statements whose bodies a front end turned into functions, are left out.
+
+    The original location becomes metadata of a one-child fused location around
+    the innermost frame, where `siteline-restore` finds it:
+
+    ```mlir
+    // helper <- first call <- kernel, the helper being called from two sites:
+    loc(callsite("k.py":7:1 at callsite("k.py":11:1 at "k.py":21:1)))
+    // becomes, under the policy `distinct`:
+    loc(callsite(fused<loc(callsite(...))>["k.py":11:1] at "k.py":21:1))
+    ```
+
+    A location that is a plain file position was set explicitly and stays.
+    Locations that carry a debug-info scope stay. Running the pass twice changes
+    nothing, and running it with another policy gives that policy's sites, since
+    sites are always chosen from the originals.
+
+    Without an `origin` to keep, a mark takes its place, so that a second run
+    leaves the site alone.
+  }];
+  let options = !listconcat(SitelineOptions<>.sites, [
+    Option<"origin", "origin", "std::string", [{"keep"}],
+      "What becomes of original locations: keep (as metadata) or drop">
+  ]);
+}
+
+def SitelineRestore : Pass<"siteline-restore"> {
+  let summary = "Put original locations back";
+  let description = [{
+    Replaces every location that siteline set by the original that it kept.
+    After `siteline-propagate` with `origin=keep`, this gives the input back.
+  }];
+}
+
+def SitelineReport : Pass<"siteline-report"> {
+  let summary = "Print chains, sites and coverage as JSON";
+  let description = [{
+    Prints one JSON document with the chains of every device function, the site
+    that the policy chooses for each, what the locations show now, and counts by
+    leaf class. The form is described in docs/passes.md. Changes nothing.
+  }];
+  let options = !listconcat(SitelineOptions<>.sites, [
+    Option<"output", "output", "std::string", [{"-"}],
+      "The file to write; '-' is standard error">
+  ]);
+}
+
+#endif // SITELINE_PASSES

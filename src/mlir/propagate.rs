@@ -1,0 +1,280 @@
+//! `siteline-propagate`: sets every operation's and block argument's location to its site.
+
+use std::str::FromStr;
+
+use rustc_hash::FxHashMap;
+
+use super::functions::{self, Classifier, Function};
+use super::ir::{Ir, Loc, LocKind, Op, Value};
+use super::locations::{Locations, Reading, SITE_MARK, Status};
+use crate::chain::{ChainId, Line};
+use crate::leaf::Class;
+use crate::site::{self, Kernel, Settings, SiteModel, Sites};
+
+/// What becomes of the location that a site replaces.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub enum Origin {
+    /// It stays as metadata, so that `siteline-restore` can put it back.
+    #[default]
+    Keep,
+    /// It is dropped; a mark stays, so that the site is not chosen again.
+    Drop,
+}
+
+/// An unknown value of `origin`.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[error("unknown origin '{0}': use keep or drop")]
+pub struct ParseOriginError(String);
+
+impl FromStr for Origin {
+    type Err = ParseOriginError;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        match text {
+            "keep" => Ok(Origin::Keep),
+            "drop" => Ok(Origin::Drop),
+            _ => Err(ParseOriginError(text.into())),
+        }
+    }
+}
+
+/// What one run did.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct Summary {
+    /// Device functions worked on.
+    pub functions: usize,
+    /// Operations in them.
+    pub operations: usize,
+    /// Operations whose location changed.
+    pub changed: usize,
+}
+
+/// Sets the locations of all device functions at and below the root to their sites.
+pub fn propagate(ir: Ir<'_>, settings: &Settings, origin: Origin) -> Summary {
+    let mut locations = Locations::new(ir);
+    let mut classifier = Classifier::new(ir, &settings.table);
+    let mut summary = Summary::default();
+    for function in functions::device_functions(&ir) {
+        let slots = Slots::collect(&ir, &function, &mut classifier);
+        let (sites, _) = sites_of(&mut locations, settings, &function, &slots);
+        let mut rewriter = Rewriter { locations: &mut locations, settings, origin, sites: &sites };
+        let targets: Vec<_> = slots.distinct.iter().map(|slot| rewriter.target(slot)).collect();
+        summary.functions += 1;
+        summary.operations += slots.ops.len();
+        summary.changed += slots.apply(&ir, &targets);
+        set_definition(ir, &mut locations, settings, &function, origin);
+    }
+    summary
+}
+
+/// The sites of one function and the line of the function itself.
+pub(super) fn sites_of<'m>(
+    locations: &mut Locations<'m>,
+    settings: &Settings,
+    function: &Function<'m>,
+    slots: &Slots<'m>,
+) -> (Sites, Option<Line>) {
+    let definition = definition(locations, settings, function);
+    let definition = definition.map(|chain| locations.chains.innermost(chain).line());
+    let kernel = Kernel { symbol: function.symbol.as_deref(), definition };
+    let mut model = SiteModel::new(settings, kernel);
+    for slot in &slots.distinct {
+        let reading = locations.read(slot.location);
+        for &chain in reading.chains.iter() {
+            model.add(&mut locations.chains, chain, slot.class);
+        }
+    }
+    (model.choose(&locations.chains), definition)
+}
+
+/// The frame of the kernel function itself, from the function operation's location: where
+/// function names are known, the frame named like the kernel; else the innermost one that is
+/// not library. A location that is one plain position is taken as it is.
+fn definition<'m>(
+    locations: &mut Locations<'m>,
+    settings: &Settings,
+    function: &Function<'m>,
+) -> Option<ChainId> {
+    let reading = locations.read(locations.ir().location(function.op));
+    let chain = *reading.chains.first()?;
+    let chains = &locations.chains;
+    if chains.outer(chain).is_none() {
+        return Some(chain);
+    }
+    let symbol = function.symbol.as_deref().unwrap_or_default();
+    let is_kernel = |at: &ChainId| {
+        let named = chains.innermost(*at).function;
+        named.is_some_and(|name| site::is_kernel_function(chains.str(name), symbol))
+    };
+    let is_author =
+        |at: &ChainId| !settings.library.contains(chains.str(chains.innermost(*at).file));
+    chains.suffixes(chain).find(is_kernel).or_else(|| chains.suffixes(chain).find(is_author))
+}
+
+/// Sets the location of the function itself to its definition: what is outside of it is host
+/// code, and upstream's scope pass would take the outermost frame for the function's place.
+fn set_definition<'m>(
+    ir: Ir<'m>,
+    locations: &mut Locations<'m>,
+    settings: &Settings,
+    function: &Function<'m>,
+    origin: Origin,
+) {
+    let location = ir.location(function.op);
+    let reading = locations.read(location);
+    let Some(definition) = definition(locations, settings, function) else { return };
+    let is_plain = reading.chains.first().is_some_and(|&c| locations.chains.outer(c).is_none());
+    if reading.status != Status::Free || is_plain {
+        return;
+    }
+    let frame = locations.chains.innermost(definition);
+    let frame = locations.chains.push(frame, None);
+    let target = locations.with_origin(frame, &reading, origin);
+    ir.set_location(function.op, target);
+}
+
+/// A distinct pair of location and class.
+pub(super) struct Slot<'m> {
+    pub(super) location: Loc<'m>,
+    pub(super) class: Class,
+    /// How many operations have it; block arguments are not counted.
+    pub(super) operations: usize,
+}
+
+/// What holds a location in one function, and the distinct pairs of location and class.
+///
+/// Twelve bytes an operation, in two vectors so that nothing is lost to alignment.
+pub(super) struct Slots<'m> {
+    ops: Vec<Op<'m>>,
+    op_slots: Vec<u32>,
+    arguments: Vec<(Value<'m>, u32)>,
+    pub(super) distinct: Vec<Slot<'m>>,
+}
+
+struct SlotTable<'m> {
+    index: FxHashMap<(Loc<'m>, Class), u32>,
+    distinct: Vec<Slot<'m>>,
+}
+
+impl<'m> SlotTable<'m> {
+    fn slot(&mut self, location: Loc<'m>, class: Class) -> u32 {
+        let SlotTable { index, distinct } = self;
+        *index.entry((location, class)).or_insert_with(|| {
+            distinct.push(Slot { location, class, operations: 0 });
+            u32::try_from(distinct.len() - 1).expect("fewer than 2^32 distinct locations")
+        })
+    }
+}
+
+impl<'m> Slots<'m> {
+    pub(super) fn collect(
+        ir: &Ir<'m>,
+        function: &Function<'m>,
+        classifier: &mut Classifier<'m, '_>,
+    ) -> Self {
+        let table = SlotTable { index: FxHashMap::default(), distinct: Vec::new() };
+        let table = std::cell::RefCell::new(table);
+        let (mut ops, mut op_slots, mut arguments) = (Vec::new(), Vec::new(), Vec::new());
+        functions::walk(
+            ir,
+            function.op,
+            |op| {
+                let class = classifier.class(op);
+                let mut table = table.borrow_mut();
+                let slot = table.slot(ir.location(op), class);
+                table.distinct[slot as usize].operations += 1;
+                ops.push(op);
+                op_slots.push(slot);
+            },
+            |argument| {
+                let slot = table.borrow_mut().slot(ir.value_location(argument), Class::Other);
+                arguments.push((argument, slot));
+            },
+        );
+        Slots { ops, op_slots, arguments, distinct: table.into_inner().distinct }
+    }
+
+    /// Sets the locations to the targets of their slots; returns how many operations changed.
+    fn apply(&self, ir: &Ir<'m>, targets: &[Loc<'m>]) -> usize {
+        let differs: Vec<bool> = self
+            .distinct
+            .iter()
+            .zip(targets)
+            .map(|(slot, target)| slot.location != *target)
+            .collect();
+        let mut changed = 0;
+        for (&op, &slot) in self.ops.iter().zip(&self.op_slots) {
+            if differs[slot as usize] {
+                ir.set_location(op, targets[slot as usize]);
+                changed += 1;
+            }
+        }
+        for &(argument, slot) in &self.arguments {
+            if differs[slot as usize] {
+                ir.set_argument_location(argument, targets[slot as usize]);
+            }
+        }
+        changed
+    }
+}
+
+struct Rewriter<'a, 'm> {
+    locations: &'a mut Locations<'m>,
+    settings: &'a Settings,
+    origin: Origin,
+    sites: &'a Sites,
+}
+
+impl<'m> Rewriter<'_, 'm> {
+    /// The location that a slot gets.
+    fn target(&mut self, slot: &Slot<'m>) -> Loc<'m> {
+        let reading = self.locations.read(slot.location);
+        let stays = reading.status != Status::Free
+            || !self.settings.leaves.contains(slot.class)
+            || self.is_plain(&reading);
+        let site = if stays { None } else { self.site(&reading, slot.class) };
+        let Some(site) = site else { return slot.location };
+        let is_whole = reading.chains[..] == [site];
+        match self.origin {
+            Origin::Keep if is_whole => reading.original,
+            _ => self.locations.with_origin(site, &reading, self.origin),
+        }
+    }
+
+    /// A plain file position is what somebody said explicitly.
+    fn is_plain(&self, reading: &Reading<'m>) -> bool {
+        let ir = self.locations.ir();
+        let is_file = |location| matches!(ir.kind(location), LocKind::File { .. });
+        match ir.kind(reading.original) {
+            LocKind::Name { child, .. } => is_file(child),
+            _ => is_file(reading.original),
+        }
+    }
+
+    /// The one site of all chains; where they differ, their nearest common caller; where there
+    /// is none, the site of the first.
+    fn site(&self, reading: &Reading<'m>, class: Class) -> Option<ChainId> {
+        let chains = &self.locations.chains;
+        let sites: Vec<ChainId> =
+            reading.chains.iter().filter_map(|&chain| self.sites.site(chain, class)).collect();
+        let (&first, rest) = sites.split_first()?;
+        let line = |at| chains.innermost(at).line();
+        if rest.iter().all(|&other| line(other) == line(first)) {
+            return Some(first);
+        }
+        rest.iter()
+            .try_fold(first, |common, &other| chains.common_suffix(common, other))
+            .or(Some(first))
+    }
+}
+
+impl<'m> Locations<'m> {
+    /// A chain as a location that keeps or drops the original of a reading.
+    fn with_origin(&mut self, site: ChainId, reading: &Reading<'m>, origin: Origin) -> Loc<'m> {
+        let metadata = match origin {
+            Origin::Keep => self.ir().location_attribute(reading.original),
+            Origin::Drop => self.ir().string_attribute(SITE_MARK),
+        };
+        self.build_with(site, metadata)
+    }
+}
