@@ -254,6 +254,12 @@ fn other_code_is_refused_with_its_first_difference() {
     let error = refused(&mapping, &options(false));
     assert!(error.contains("0x1700") && error.contains("the object has no instruction"), "{error}");
 
+    let mut mapping = mapping_of(SMALL);
+    mapping.kernels[0].symbol = "_Z5otherPi".into();
+    mapping.kernels[1].symbol = "made_up_0".into();
+    let error = refused(&mapping, &options(false));
+    assert!(error.contains("(row 0 of 'code') the trace has '; made_up_0'"), "{error}");
+
     let mut mapping = small_mapping();
     mapping.kernels[0].symbol = "another".into();
     let error = refused(&mapping, &options(false));

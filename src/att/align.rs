@@ -1,12 +1,15 @@
 //! Which instruction of one trace is which of another.
 //!
-//! Kernels are paired by name. Where two have the same instructions at the same addresses, rows
+//! Kernels are paired by name, then by name without a trailing number, and the last one of each
+//! side without regard to names. Where two have the same instructions at the same addresses, rows
 //! are paired one to one; else by the longest common sequence of instruction texts, and what
 //! lies between two such pairs by the sequence of mnemonics, so that another register or branch
 //! distance does not part two instructions.
 
+use std::collections::VecDeque;
+
 use imara_diff::{Algorithm, Diff, Token};
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::{Kernel, Row, RowKind, Trace};
 use crate::site::without_number;
@@ -26,8 +29,12 @@ pub(super) struct Alignment {
 pub(super) fn align(a: (&Trace, &[usize]), b: (&Trace, &[usize])) -> Alignment {
     let mut alignment = Alignment { same_code: true, ..Alignment::default() };
     let (mut left, mut right) = (a.1.to_vec(), b.1.to_vec());
-    for same in [is_same_name, is_same_stem, |_: &str, _: &str| true] {
-        pair_off(a.0, b.0, &mut left, &mut right, same, &mut alignment);
+    let names: [fn(&str) -> &str; 2] = [|name| name, without_number];
+    for name in names {
+        pair_off((a.0, &mut left), (b.0, &mut right), name, &mut alignment);
+    }
+    if left.len() == 1 && right.len() == 1 {
+        pair_off((a.0, &mut left), (b.0, &mut right), |_| "", &mut alignment);
     }
     let is_empty = |trace: &Trace, kernels: &[usize]| {
         kernels.iter().all(|&kernel| instructions(trace, &trace.kernels[kernel]).is_empty())
@@ -36,31 +43,27 @@ pub(super) fn align(a: (&Trace, &[usize]), b: (&Trace, &[usize])) -> Alignment {
     alignment
 }
 
-fn is_same_name(a: &str, b: &str) -> bool {
-    a == b
-}
-
-fn is_same_stem(a: &str, b: &str) -> bool {
-    without_number(a) == without_number(b)
-}
-
-/// Pairs the kernels whose names are `same`, in order, and takes them out of the lists.
+/// Pairs the kernels that `name` makes the same, in order, and takes them out of the lists.
 fn pair_off(
-    a: &Trace,
-    b: &Trace,
-    left: &mut Vec<usize>,
-    right: &mut Vec<usize>,
-    same: fn(&str, &str) -> bool,
+    (a, left): (&Trace, &mut Vec<usize>),
+    (b, right): (&Trace, &mut Vec<usize>),
+    name: fn(&str) -> &str,
     alignment: &mut Alignment,
 ) {
-    left.retain(|&kernel_a| {
-        let kernel_a = &a.kernels[kernel_a];
-        let name = a.kernel_name(kernel_a);
-        let found = right.iter().position(|&other| same(name, b.kernel_name(&b.kernels[other])));
-        let Some(at) = found else { return true };
-        align_kernel(a, kernel_a, b, &b.kernels[right.remove(at)], alignment);
+    let mut by_name: FxHashMap<&str, VecDeque<usize>> = FxHashMap::default();
+    for &kernel in right.iter() {
+        by_name.entry(name(b.kernel_name(&b.kernels[kernel]))).or_default().push_back(kernel);
+    }
+    let mut paired = FxHashSet::default();
+    left.retain(|&kernel| {
+        let kernel = &a.kernels[kernel];
+        let others = by_name.get_mut(name(a.kernel_name(kernel)));
+        let Some(other) = others.and_then(VecDeque::pop_front) else { return true };
+        paired.insert(other);
+        align_kernel(a, kernel, b, &b.kernels[other], alignment);
         false
     });
+    right.retain(|kernel| !paired.contains(kernel));
 }
 
 fn instructions(trace: &Trace, kernel: &Kernel) -> Vec<usize> {

@@ -1,5 +1,7 @@
 //! Giving a trace the source locations of another build of the same code.
 
+use std::collections::BTreeMap;
+use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -79,19 +81,15 @@ pub fn sources<'m>(
     mapping: &'m Mapping,
     options: &Options<'_>,
 ) -> Result<Vec<Option<&'m str>>, AttError> {
-    let selected = trace.select(options.kernel)?;
-    let mut codeobjs: Vec<u64> = selected.iter().map(|&at| trace.kernels[at].codeobj).collect();
-    codeobjs.sort_unstable();
-    codeobjs.dedup();
+    let mut objects: BTreeMap<u64, Vec<&Kernel>> = BTreeMap::new();
+    for at in trace.select(options.kernel)? {
+        objects.entry(trace.kernels[at].codeobj).or_default().push(&trace.kernels[at]);
+    }
+    let index = Index::of(mapping);
     let mut sources = vec![None; trace.rows.len()];
     let (mut matched, mut difference) = (false, None);
-    for codeobj in codeobjs {
-        let kernels: Vec<&Kernel> = selected
-            .iter()
-            .map(|&at| &trace.kernels[at])
-            .filter(|k| k.codeobj == codeobj)
-            .collect();
-        match code_object(trace, &kernels, mapping) {
+    for kernels in objects.values() {
+        match index.code_object(trace, kernels) {
             Ok(found) => {
                 matched |= !found.is_empty();
                 for (row, mapped) in found {
@@ -109,34 +107,75 @@ pub fn sources<'m>(
     }
 }
 
-/// The rows of one code object with what the mapping has for each: all rows, or none where none
-/// of its kernels is of the mapping.
-///
-/// # Errors
-/// The first difference, where some kernels are of the mapping and some row does not fit.
-fn code_object<'m>(
-    trace: &Trace,
-    kernels: &[&Kernel],
-    mapping: &'m Mapping,
-) -> Result<Vec<(usize, &'m MappedInstruction)>, Difference> {
-    let candidates = |kernel: &Kernel| -> Vec<&'m MappedKernel> {
-        let name = kernel.name.map(|name| trace.chains.str(name));
-        let is_same = |mapped: &&MappedKernel| name.is_none_or(|name| name == mapped.symbol);
-        mapping.kernels.iter().filter(is_same).collect()
-    };
-    if kernels.iter().all(|kernel| candidates(kernel).is_empty()) {
-        return Ok(Vec::new());
-    }
-    let mut found = Vec::new();
-    for kernel in kernels {
-        let mapped = candidates(kernel);
-        if mapped.is_empty() {
-            return Err(Difference { row: kernel.rows.start, text: None });
+/// A mapping by symbol and by address.
+struct Index<'m> {
+    /// The first and the last address of each kernel.
+    kernels: FxHashMap<&'m str, RangeInclusive<u64>>,
+    instructions: FxHashMap<u64, &'m MappedInstruction>,
+}
+
+impl<'m> Index<'m> {
+    fn of(mapping: &'m Mapping) -> Self {
+        let range = |kernel: &MappedKernel| {
+            let addresses = || kernel.instructions.iter().map(|at| at.vaddr);
+            addresses().min().unwrap_or(1)..=addresses().max().unwrap_or(0)
+        };
+        let kernels = mapping.kernels.iter();
+        let instructions = mapping.kernels.iter().flat_map(|kernel| &kernel.instructions);
+        Index {
+            kernels: kernels.map(|kernel| (kernel.symbol.as_str(), range(kernel))).collect(),
+            instructions: instructions.map(|at| (at.vaddr, at)).collect(),
         }
-        let instructions = mapped.iter().flat_map(|mapped| &mapped.instructions);
-        fit(trace, kernel, &instructions.map(|at| (at.vaddr, at)).collect(), &mut found)?;
     }
-    Ok(found)
+
+    /// The rows of one code object with what the mapping has for each: all rows, or none where
+    /// none of its kernels is of the mapping.
+    ///
+    /// # Errors
+    /// The first difference, where some kernels are of the mapping and some row does not fit.
+    fn code_object(
+        &self,
+        trace: &Trace,
+        kernels: &[&Kernel],
+    ) -> Result<Vec<(usize, &'m MappedInstruction)>, Difference> {
+        let name = |kernel: &Kernel| kernel.name.map(|name| trace.chains.str(name));
+        if !kernels.iter().any(|k| name(k).is_none_or(|name| self.kernels.contains_key(name))) {
+            return Ok(Vec::new());
+        }
+        let mut found = Vec::new();
+        for kernel in kernels {
+            let start = trace.rows[kernel.rows.start].vaddr;
+            let here = |name| self.kernels.get(name).is_some_and(|range| range.contains(&start));
+            if !name(kernel).is_none_or(here) {
+                return Err(Difference { row: kernel.rows.start, text: None });
+            }
+            self.rows(trace, kernel, &mut found)?;
+        }
+        Ok(found)
+    }
+
+    /// Adds the rows of one kernel, each with the instruction at its address.
+    fn rows(
+        &self,
+        trace: &Trace,
+        kernel: &Kernel,
+        found: &mut Vec<(usize, &'m MappedInstruction)>,
+    ) -> Result<(), Difference> {
+        let code = kernel.rows.clone().filter(|&at| trace.rows[at].kind == RowKind::Instruction);
+        for row in code {
+            let mapped = self.instructions.get(&trace.rows[row].vaddr).copied();
+            match mapped {
+                Some(mapped) if same_text(trace.isa(&trace.rows[row]), &mapped.text) => {
+                    found.push((row, mapped));
+                }
+                _ => {
+                    let text = mapped.map(|mapped| mapped.text.to_string());
+                    return Err(Difference { row, text });
+                }
+            }
+        }
+        Ok(())
+    }
 }
 
 /// The first row of a kernel at which trace and object differ.
@@ -144,27 +183,6 @@ struct Difference {
     row: usize,
     /// The object's text, where it has an instruction at the address.
     text: Option<String>,
-}
-
-/// Adds the rows of one kernel, each with the instruction at its address.
-fn fit<'m>(
-    trace: &Trace,
-    kernel: &Kernel,
-    by_address: &FxHashMap<u64, &'m MappedInstruction>,
-    found: &mut Vec<(usize, &'m MappedInstruction)>,
-) -> Result<(), Difference> {
-    for row in kernel.rows.clone().filter(|&at| trace.rows[at].kind == RowKind::Instruction) {
-        let mapped = by_address.get(&trace.rows[row].vaddr).copied();
-        match mapped {
-            Some(mapped) if same_text(trace.isa(&trace.rows[row]), &mapped.text) => {
-                found.push((row, mapped));
-            }
-            _ => {
-                return Err(Difference { row, text: mapped.map(|mapped| mapped.text.to_string()) });
-            }
-        }
-    }
-    Ok(())
 }
 
 /// Whether two disassembled instructions are the same, whatever their spacing and comments.

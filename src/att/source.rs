@@ -37,10 +37,12 @@ fn file_line(part: &str) -> Option<(&str, u32)> {
 /// Where the line table has several rows for one address, older versions of rocprofiler write
 /// all of them, `a.py:1 b.py:2`; the last is the one that holds.
 fn last_row(file: &str) -> &str {
-    let is_number = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
-    file.match_indices(' ')
-        .filter(|(at, _)| file[..*at].rsplit_once(':').is_some_and(|(_, n)| is_number(n)))
-        .last()
+    let ends_in_line = |front: &str| {
+        let file = front.trim_end_matches(|c: char| c.is_ascii_digit());
+        file.len() < front.len() && file.ends_with(':')
+    };
+    file.rmatch_indices(' ')
+        .find(|(at, _)| ends_in_line(&file[..*at]))
         .map_or(file, |(at, _)| &file[at + 1..])
 }
 
