@@ -286,14 +286,6 @@ impl Report {
         let kernels = measure.kernels.iter().map(|&kernel| counts.add_kernel(kernel)).collect();
         counts.report(kernels)
     }
-
-    /// The number of each key that `--require` may name.
-    ///
-    /// # Errors
-    /// The report has a number that JSON has not.
-    pub fn to_value(&self) -> serde_json::Result<serde_json::Value> {
-        serde_json::to_value(self)
-    }
 }
 
 impl Counts<'_> {

@@ -16,7 +16,7 @@ use super::columns::{Column, Columns};
 use super::source::{self, Parsed};
 use super::{AttError, folder};
 use crate::chain::{ChainId, Chains, Sym};
-use crate::files::FileError;
+use crate::files;
 use crate::leaf::{Class, LeafTable};
 
 /// What a row of the code table is.
@@ -113,10 +113,11 @@ impl Trace {
         self.chains.str(row.isa)
     }
 
-    /// The row with this LineNumber, which the per-wave files refer to.
-    pub fn row_of_line_number(&self, number: u32) -> Option<&Row> {
-        let guess = self.rows.get(number as usize).filter(|row| row.line_number == number);
-        guess.or_else(|| self.rows.iter().find(|row| row.line_number == number))
+    /// The index of each instruction by its LineNumber, which the per-wave files refer to.
+    pub fn by_line_number(&self) -> FxHashMap<u32, usize> {
+        let is_code = |(_, row): &(usize, &Row)| row.kind == RowKind::Instruction;
+        let rows = self.rows.iter().enumerate().filter(is_code);
+        rows.map(|(at, row)| (row.line_number, at)).collect()
     }
 
     /// The name of a kernel, or what stands for it where the trace has no label.
@@ -143,9 +144,7 @@ impl Trace {
 }
 
 pub(super) fn read_text(path: &Path) -> Result<String, AttError> {
-    let bytes =
-        std::fs::read(path).map_err(|reason| FileError::Read { path: path.into(), reason })?;
-    String::from_utf8(bytes).map_err(|error| AttError::Form {
+    String::from_utf8(files::read(path)?).map_err(|error| AttError::Form {
         path: path.into(),
         what: format!("not UTF-8 text, from byte {} on", error.utf8_error().valid_up_to()),
     })
@@ -233,7 +232,7 @@ struct Parser<'t> {
 
 /// The cells of a row that is being read; numbers are indexed by column.
 #[derive(Default)]
-struct Cell<'t> {
+struct RowCells<'t> {
     isa: Cow<'t, str>,
     source: &'t str,
     numbers: [u64; Column::PcStalled as usize + 1],
@@ -266,7 +265,7 @@ impl<'t> Parser<'t> {
         }
     }
 
-    fn finish_row(&mut self, cells: &Cell<'t>) -> Result<(), String> {
+    fn finish_row(&mut self, cells: &RowCells<'t>) -> Result<(), String> {
         let number = |column: Column| cells.numbers[column as usize];
         let label = cells.isa.strip_prefix(';').map(str::trim);
         let isa = self.chains.sym(&cells.isa);
@@ -308,7 +307,8 @@ impl<'t> Parser<'t> {
     }
 
     fn class(&self, isa: &str) -> Class {
-        let (mnemonic, operands) = isa.split_once(' ').unwrap_or((isa, ""));
+        let isa = isa.trim_start();
+        let (mnemonic, operands) = isa.split_once(char::is_whitespace).unwrap_or((isa, ""));
         self.table.isa_class(mnemonic, operands)
     }
 
@@ -370,13 +370,11 @@ impl<'t> Parser<'t> {
 
 /// Marks what follows the last `s_endpgm`, where it is nothing but fill.
 fn mark_padding(rows: &mut [Row], chains: &Chains) {
-    let is_fill = |row: &Row| {
-        let isa = chains.str(row.isa);
-        isa == "s_nop" || isa.starts_with("s_nop ") || isa.starts_with("s_code_end")
-    };
+    let mnemonic = |row: &Row| chains.str(row.isa).split_whitespace().next().unwrap_or_default();
+    let is_fill = |row: &Row| matches!(mnemonic(row), "s_nop" | "s_code_end");
     let fill = rows.iter().rev().take_while(|row| is_fill(row)).count();
     let code = rows.len() - fill;
-    if code > 0 && chains.str(rows[code - 1].isa).starts_with("s_endpgm") {
+    if code > 0 && mnemonic(&rows[code - 1]).starts_with("s_endpgm") {
         rows[code..].iter_mut().for_each(|row| row.kind = RowKind::Padding);
     }
 }
@@ -433,7 +431,7 @@ impl<'t> Visitor<'t> for RowSeed<'_, 't> {
 
     fn visit_seq<A: SeqAccess<'t>>(self, mut row: A) -> Result<(), A::Error> {
         let parser = self.0;
-        let mut cells = Cell::default();
+        let mut cells = RowCells::default();
         let mut index = 0;
         while parser.read_cell(index, &mut cells, &mut row)? {
             index += 1;
@@ -453,7 +451,7 @@ impl<'t> Parser<'t> {
     fn read_cell<A: SeqAccess<'t>>(
         &mut self,
         index: usize,
-        cells: &mut Cell<'t>,
+        cells: &mut RowCells<'t>,
         row: &mut A,
     ) -> Result<bool, A::Error> {
         self.column = self.columns.at(index);

@@ -17,10 +17,8 @@ pub struct Options<'a> {
     pub settings: &'a Settings,
     /// Only this kernel.
     pub kernel: Option<&'a str>,
-    /// The definition line, where it is given: a file and a line.
-    pub definition: Option<(&'a str, u32)>,
-    /// The text of a source, by its path in the trace; for the definition line.
-    pub text: &'a mut dyn FnMut(&str) -> Option<String>,
+    /// Where the kernels' definition lines are known from; their files are never library code.
+    pub definition: Origin<'a>,
     /// Where a source lies on this machine, by its path in the trace.
     pub locate: &'a dyn Fn(&str) -> PathBuf,
 }
@@ -30,15 +28,11 @@ pub struct Options<'a> {
 ///
 /// # Errors
 /// The trace cannot be read, or `out` cannot be written; then there is no `out`.
-pub fn resite(path: &Path, out: &Path, options: &mut Options<'_>) -> Result<Written, AttError> {
+pub fn resite(path: &Path, out: &Path, options: Options<'_>) -> Result<Written, AttError> {
     let mut original = Original::read(path, &options.settings.table)?;
     let trace = &mut original.trace;
     let kernels = trace.select(options.kernel)?;
-    let origin = match options.definition {
-        Some((file, line)) => Origin::Given(file, line),
-        None => Origin::Sources(options.text),
-    };
-    let definitions = definition::lines(trace, origin)?;
+    let definitions = definition::lines(trace, options.definition)?;
     let mut sites = vec![None; trace.rows.len()];
     for kernel in kernels {
         choose(trace, kernel, definitions[kernel], options.settings, &mut sites);

@@ -157,7 +157,8 @@ impl Rewrite<'_> {
         }
         if written.sources_saved > 0 || !place.join(SNAPSHOTS).exists() {
             let path = place.join(SNAPSHOTS);
-            fs::write(&path, snapshots.to_json())
+            make_way(&path)
+                .and_then(|()| fs::write(&path, snapshots.to_json()))
                 .map_err(|reason| FileError::Write { path, reason })?;
         }
         Ok(())
@@ -180,6 +181,14 @@ impl Rewrite<'_> {
         fields.push(r#""wave_filenames":null"#.into());
         let text = format!("{{{}}}", fields.join(","));
         Ok(fs::write(&path, text).map_err(|reason| FileError::Write { path, reason })?)
+    }
+}
+
+/// Takes away a copied file that is to be replaced, as it may be read-only.
+fn make_way(path: &Path) -> io::Result<()> {
+    match fs::remove_file(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        _ => Ok(()),
     }
 }
 

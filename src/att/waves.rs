@@ -1,6 +1,6 @@
 //! The per-wave files of a trace: what the waits of single waves really waited for.
 //!
-//! Rows are named by their LineNumber; see [`super::Trace::row_of_line_number`].
+//! Rows are named by their LineNumber; see [`super::Trace::by_line_number`].
 
 use std::path::{Path, PathBuf};
 

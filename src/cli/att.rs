@@ -14,6 +14,7 @@ use crate::att::definition::{self, Origin};
 use crate::att::folder::Snapshots;
 use crate::att::metrics::{Measure, Report, SCHEMA, TraceReport, WeightBy};
 use crate::att::{Trace, Warnings, Written};
+use crate::chain::Line;
 use crate::leaf::{LeafRule, LeafTable};
 use crate::site::Library;
 
@@ -84,12 +85,7 @@ impl MeasureOptions {
         let kernels = trace.select(self.kernel.as_deref())?;
         let weight_by = self.weight.unwrap_or_else(|| WeightBy::suiting(&trace));
         let weights = weight_by.weights(&trace);
-        let mut text = source_text(&trace.path, &self.sources)?;
-        let origin = match given {
-            Some(given) => Origin::Given(&given.file, given.line),
-            None => Origin::Sources(&mut text),
-        };
-        let definitions = definition::lines(&trace, origin)?;
+        let definitions = definitions(&trace, given, &self.sources)?;
         let report = Report::of(
             &trace,
             &Measure {
@@ -109,6 +105,21 @@ impl MeasureOptions {
         };
         Ok(Measured { trace, kernels, weights, report })
     }
+}
+
+/// The kernels' definition lines: as given, or from the sources.
+fn definitions(
+    trace: &Trace,
+    given: Option<&FileLine>,
+    sources: &SourceOptions,
+) -> Result<Vec<Option<Line>>> {
+    Ok(match given {
+        Some(given) => definition::lines(trace, Origin::Given(&given.file, given.line))?,
+        None => {
+            let mut text = source_text(&trace.path, sources)?;
+            definition::lines(trace, Origin::Sources(&mut text))?
+        }
+    })
 }
 
 /// Finds the text of a source: below a `--source-root`, saved with the trace, or in its place.

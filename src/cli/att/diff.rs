@@ -63,7 +63,7 @@ pub fn run(options: &Options) -> Result<Outcome> {
     } else {
         print(&text(&a.report, &b.report, &comparison, options.measure.top))?;
     }
-    Ok(Outcome::Done)
+    Ok(if comparison.same_code { Outcome::Done } else { Outcome::CheckFailed })
 }
 
 fn side(measured: &Measured) -> Side<'_> {

@@ -6,6 +6,7 @@ use anyhow::Result;
 use clap::Args;
 
 use super::{out_folder, print_written, source_text};
+use crate::att::definition::Origin;
 use crate::att::folder;
 use crate::att::resite::{Options as Resite, resite};
 use crate::cli::Outcome;
@@ -41,19 +42,16 @@ pub struct Options {
 /// The trace cannot be read, or the folder cannot be written.
 pub fn run(options: &Options) -> Result<Outcome> {
     let out = out_folder(&options.out)?;
-    let definition = options.definition.as_ref().map(|given| (given.file.as_str(), given.line));
     let mut text = source_text(&folder::code_json(&options.trace)?, &options.sources)?;
-    let written = resite(
-        &options.trace,
-        &out,
-        &mut Resite {
-            settings: &options.sites.settings()?,
-            kernel: options.kernel.as_deref(),
-            definition,
-            text: &mut text,
-            locate: &|path| options.sources.locate(path),
-        },
-    )?;
+    let definition = match &options.definition {
+        Some(given) => Origin::Given(&given.file, given.line),
+        None => Origin::Sources(&mut text),
+    };
+    let settings = &options.sites.settings()?;
+    let kernel = options.kernel.as_deref();
+    let locate = &|path: &str| options.sources.locate(path);
+    let resited = Resite { settings, kernel, definition, locate };
+    let written = resite(&options.trace, &out, resited)?;
     if written.matched == 0 {
         eprintln!(
             "siteline: warning: no row gets another site: its chains may have one frame each"
