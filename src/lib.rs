@@ -15,6 +15,7 @@ pub mod leaf;
 #[cfg(feature = "llvm")]
 pub mod llvm;
 pub mod mlir;
+pub mod object;
 #[cfg(feature = "llvm")]
 pub mod plugin;
 pub mod require;
