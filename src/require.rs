@@ -113,6 +113,17 @@ impl Condition {
     }
 }
 
+/// A sentence for each condition that a report does not meet.
+pub fn unmet(conditions: &[Condition], report: &Value) -> Vec<String> {
+    let sentence = |condition: &Condition| match condition.check(report) {
+        Verdict::Met => None,
+        Verdict::Failed(number) => Some(format!("not met: {condition}, it is {number}")),
+        Verdict::Unknown => Some(format!("not met: {condition}, it is not known")),
+        Verdict::NoSuchKey => Some(format!("not met: {condition}, the report has no such number")),
+    };
+    conditions.iter().filter_map(sentence).collect()
+}
+
 impl fmt::Display for Condition {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.text)
@@ -155,6 +166,15 @@ mod tests {
         assert_eq!(check("definition_line=0"), Verdict::Unknown);
         assert_eq!(check("no_such=0"), Verdict::NoSuchKey);
         assert_eq!(check("leaves=0"), Verdict::NoSuchKey);
+    }
+
+    #[test]
+    fn what_is_not_met_is_said() {
+        let report = serde_json::json!({"lines": 12});
+        let conditions = ["lines=12", "lines>12", "none=0"].map(|c| c.parse().unwrap());
+        let said = unmet(&conditions, &report);
+        assert_eq!(said[0], "not met: lines>12, it is 12");
+        assert_eq!(said.len(), 2);
     }
 
     #[test]

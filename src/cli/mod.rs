@@ -6,6 +6,7 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
+pub mod att;
 #[cfg(feature = "llvm")]
 pub mod compile;
 #[cfg(feature = "llvm")]
@@ -25,6 +26,8 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Command {
+    #[command(subcommand)]
+    Att(att::Command),
     #[cfg(feature = "llvm")]
     Opt(opt::Opt),
     #[cfg(feature = "llvm")]
@@ -56,6 +59,7 @@ pub fn main() -> ExitCode {
 
 fn run(command: Command) -> anyhow::Result<Outcome> {
     match command {
+        Command::Att(command) => att::run(command),
         #[cfg(feature = "llvm")]
         Command::Opt(options) => opt::run(&options),
         #[cfg(feature = "llvm")]
