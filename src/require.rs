@@ -89,7 +89,9 @@ pub enum Verdict {
 impl Condition {
     /// Checks the condition on one report.
     pub fn check(&self, report: &Value) -> Verdict {
-        let value = self.key.split('.').try_fold(report, |value, part| value.get(part));
+        let step =
+            |value, part| if matches!(value, &Value::Null) { Some(value) } else { value.get(part) };
+        let value = self.key.split('.').try_fold(report, step);
         match value {
             Some(Value::Null) => Verdict::Unknown,
             Some(Value::Number(number)) => match number.as_f64() {
@@ -137,7 +139,7 @@ mod tests {
     fn check(condition: &str) -> Verdict {
         let report = serde_json::json!({
             "lines": 12, "line_zero_share": 0.25, "definition_line": null,
-            "leaves": {"mfma": {"on_ambiguous": 3}},
+            "leaves": {"mfma": {"on_ambiguous": 3}, "wait": null},
         });
         condition.parse::<Condition>().unwrap().check(&report)
     }
@@ -164,6 +166,7 @@ mod tests {
     #[test]
     fn what_is_unknown_meets_nothing() {
         assert_eq!(check("definition_line=0"), Verdict::Unknown);
+        assert_eq!(check("wait.on_ambiguous=0"), Verdict::Unknown);
         assert_eq!(check("no_such=0"), Verdict::NoSuchKey);
         assert_eq!(check("leaves=0"), Verdict::NoSuchKey);
     }

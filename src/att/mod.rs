@@ -29,7 +29,7 @@ pub mod waves;
 
 pub use read::{Kernel, Row, RowKind, Trace, Warnings};
 pub use rewrite::Written;
-pub use source::SEPARATOR;
+pub use source::{SEPARATOR, write as source_text};
 
 /// A trace that could not be read, or not be rewritten.
 #[derive(Debug, thiserror::Error)]

@@ -47,7 +47,7 @@ fn last_row(file: &str) -> &str {
 }
 
 /// Writes a chain as rocprofiler does.
-pub(super) fn write(chain: ChainId, chains: &Chains) -> String {
+pub fn write(chain: ChainId, chains: &Chains) -> String {
     let frames: Vec<_> =
         chains.lines(chain).map(|line| chains.display_line(line).to_string()).collect();
     frames.join(SEPARATOR)

@@ -1,7 +1,7 @@
 //! The instructions of a function with what is known of each.
 
 use crate::chain::{ChainId, Chains};
-use crate::leaf::Class;
+use crate::leaf::{Class, LeafTable};
 
 use super::CodeObject;
 use super::disasm::{Disassembler, Instruction, disassemble};
@@ -54,44 +54,50 @@ impl Role {
     }
 }
 
-impl CodeObject {
-    /// Lists the instructions of a function, with its fill.
-    pub fn listing(
-        &self,
-        function: &Function,
-        disassembler: Option<&dyn Disassembler>,
-        chains: &mut Chains,
-    ) -> Listing {
-        let code = function.code(&self.elf);
+/// How instructions are listed.
+#[derive(Clone, Copy)]
+pub struct Lister<'a> {
+    /// What disassembles; without one, instructions are words of 4 bytes.
+    pub disassembler: Option<&'a dyn Disassembler>,
+    /// Which mnemonics belong to which class.
+    pub table: &'a LeafTable,
+}
+
+impl Lister<'_> {
+    /// Lists the instructions of a function of a code object, with its fill.
+    pub fn list(&self, object: &CodeObject, function: &Function, chains: &mut Chains) -> Listing {
+        let code = function.code(&object.elf);
         let wave32 = function.descriptor.is_none_or(|descriptor| descriptor.wave32);
-        let mut decoder = disassembler
-            .zip(self.elf.target.as_ref())
+        let mut decoder = self
+            .disassembler
+            .zip(object.elf.target.as_ref())
             .and_then(|(disassembler, target)| disassembler.decoder(target, wave32));
         let decoded = decoder.is_some();
-        let start = function.range.start;
-        let mut instructions = disassemble(code, start, decoder.as_deref_mut());
+        let mut instructions = disassemble(code, function.range.start, decoder.as_deref_mut());
         let roles = roles(function, code, &instructions);
         instructions.truncate(roles.len());
         let located = instructions.into_iter().zip(roles);
         let instructions = located
-            .map(|(instruction, role)| self.locate(instruction, role, decoded, chains))
+            .map(|(instruction, role)| self.locate(object, instruction, role, decoded, chains))
             .collect();
         Listing { instructions, decoded }
     }
 
     fn locate(
         &self,
+        object: &CodeObject,
         instruction: Instruction,
         role: Role,
         decoded: bool,
         chains: &mut Chains,
     ) -> Located {
         let address = instruction.address;
-        let debug = self.debug.as_ref();
+        let debug = object.debug.as_ref();
         let row = debug.and_then(|debug| debug.row_at(address));
+        let class = || self.table.isa_class(&instruction.mnemonic, &instruction.operands);
         Located {
             role,
-            class: (decoded && instruction.is_decoded()).then(|| instruction.class()),
+            class: (decoded && instruction.is_decoded()).then(class),
             chain: debug.and_then(|debug| debug.chain_at(address, chains)),
             inferred: row.is_some_and(|row| row.is_inferred()),
             instruction,

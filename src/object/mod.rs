@@ -10,14 +10,18 @@ pub mod bundle;
 mod bytes;
 pub mod chip;
 pub mod container;
+pub mod definition;
+pub mod diff;
 pub mod disasm;
 pub mod dwarf;
 pub mod elf;
 mod embedded;
 mod error;
 mod inflate;
+pub mod ir;
 pub mod kernel;
 pub mod listing;
+pub mod metrics;
 mod place;
 
 use crate::chain::Chains;
@@ -30,7 +34,7 @@ pub use elf::Elf;
 pub use error::{Fault, ObjectError, Problem};
 pub use inflate::{Allowance, DECOMPRESSED_CAP};
 pub use kernel::{Function, FunctionKind};
-pub use listing::{Listing, Located, Role};
+pub use listing::{Lister, Listing, Located, Role};
 pub use place::Vaddr;
 
 /// A code object: its functions and, where it has any, its debug information.
