@@ -9,9 +9,13 @@ use clap::{Parser, Subcommand};
 pub mod att;
 #[cfg(feature = "llvm")]
 pub mod compile;
+pub mod diff;
+pub mod lines;
+mod objects;
 #[cfg(feature = "llvm")]
 pub mod opt;
 pub mod options;
+pub mod report;
 mod show;
 #[cfg(feature = "llvm")]
 pub mod verify;
@@ -27,6 +31,9 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Command {
+    Report(Box<report::Report>),
+    Lines(Box<lines::Lines>),
+    Diff(Box<diff::Diff>),
     #[command(subcommand)]
     Att(att::Command),
     #[cfg(feature = "llvm")]
@@ -60,6 +67,9 @@ pub fn main() -> ExitCode {
 
 fn run(command: Command) -> anyhow::Result<Outcome> {
     match command {
+        Command::Report(options) => report::run(&options),
+        Command::Lines(options) => lines::run(&options),
+        Command::Diff(options) => diff::run(&options),
         Command::Att(command) => att::run(command),
         #[cfg(feature = "llvm")]
         Command::Opt(options) => opt::run(&options),
