@@ -227,6 +227,15 @@ impl LeafTable {
             None => op_class(name),
         }
     }
+
+    /// The class of an instruction: the rules see its mnemonic as a name, then [`class_of_isa`]
+    /// decides.
+    pub fn isa_class(&self, mnemonic: &str, operands: &str) -> Class {
+        match self.rules.iter().rev().find(|rule| rule.glob.is_match(mnemonic)) {
+            Some(rule) => rule.class,
+            None => class_of_isa(mnemonic, operands),
+        }
+    }
 }
 
 /// Operations of other dialects than `rocdl`, which [`class_of_intrinsic`] covers. A trailing
@@ -589,6 +598,9 @@ mod tests {
         assert_eq!(table.op_class("mydsl.wait"), OpClass::Fixed(Class::Wait));
         assert_eq!(table.op_class("gpu.barrier"), OpClass::Fixed(Class::Other));
         assert_eq!(table.op_class("rocdl.s.barrier"), OpClass::Fixed(Class::Barrier));
+        let table = LeafTable::new(vec!["mfma=v_dot*".parse().unwrap()]);
+        assert_eq!(table.isa_class("v_dot2_f32_f16", ""), Class::Mfma);
+        assert_eq!(table.isa_class("buffer_load_dword", "v1, s[0:3], 0 lds"), Class::Dma);
     }
 
     #[test]

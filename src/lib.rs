@@ -2,8 +2,9 @@
 //! instruction, and proves that this changed no machine code.
 //!
 //! Locations are read into chains ([`chain`]), a policy chooses the site of each ([`site`]) by
-//! what the operation or instruction is ([`leaf`]).
+//! what the operation or instruction is ([`leaf`]). [`att`] reads and rewrites ROCprof traces.
 
+pub mod att;
 pub mod chain;
 pub mod cli;
 #[cfg(feature = "llvm")]
@@ -14,8 +15,10 @@ pub mod leaf;
 #[cfg(feature = "llvm")]
 pub mod llvm;
 pub mod mlir;
+pub mod object;
 #[cfg(feature = "llvm")]
 pub mod plugin;
 pub mod require;
 pub mod site;
+pub mod source;
 pub mod verify;

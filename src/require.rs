@@ -89,7 +89,9 @@ pub enum Verdict {
 impl Condition {
     /// Checks the condition on one report.
     pub fn check(&self, report: &Value) -> Verdict {
-        let value = self.key.split('.').try_fold(report, |value, part| value.get(part));
+        let step =
+            |value, part| if matches!(value, &Value::Null) { Some(value) } else { value.get(part) };
+        let value = self.key.split('.').try_fold(report, step);
         match value {
             Some(Value::Null) => Verdict::Unknown,
             Some(Value::Number(number)) => match number.as_f64() {
@@ -113,6 +115,17 @@ impl Condition {
     }
 }
 
+/// A sentence for each condition that a report does not meet.
+pub fn unmet(conditions: &[Condition], report: &Value) -> Vec<String> {
+    let sentence = |condition: &Condition| match condition.check(report) {
+        Verdict::Met => None,
+        Verdict::Failed(number) => Some(format!("not met: {condition}, it is {number}")),
+        Verdict::Unknown => Some(format!("not met: {condition}, it is not known")),
+        Verdict::NoSuchKey => Some(format!("not met: {condition}, the report has no such number")),
+    };
+    conditions.iter().filter_map(sentence).collect()
+}
+
 impl fmt::Display for Condition {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.text)
@@ -126,7 +139,7 @@ mod tests {
     fn check(condition: &str) -> Verdict {
         let report = serde_json::json!({
             "lines": 12, "line_zero_share": 0.25, "definition_line": null,
-            "leaves": {"mfma": {"on_ambiguous": 3}},
+            "leaves": {"mfma": {"on_ambiguous": 3}, "wait": null},
         });
         condition.parse::<Condition>().unwrap().check(&report)
     }
@@ -153,8 +166,18 @@ mod tests {
     #[test]
     fn what_is_unknown_meets_nothing() {
         assert_eq!(check("definition_line=0"), Verdict::Unknown);
+        assert_eq!(check("wait.on_ambiguous=0"), Verdict::Unknown);
         assert_eq!(check("no_such=0"), Verdict::NoSuchKey);
         assert_eq!(check("leaves=0"), Verdict::NoSuchKey);
+    }
+
+    #[test]
+    fn what_is_not_met_is_said() {
+        let report = serde_json::json!({"lines": 12});
+        let conditions = ["lines=12", "lines>12", "none=0"].map(|c| c.parse().unwrap());
+        let said = unmet(&conditions, &report);
+        assert_eq!(said[0], "not met: lines>12, it is 12");
+        assert_eq!(said.len(), 2);
     }
 
     #[test]

@@ -6,11 +6,17 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
+pub mod att;
 #[cfg(feature = "llvm")]
 pub mod compile;
+pub mod diff;
+pub mod lines;
+mod objects;
 #[cfg(feature = "llvm")]
 pub mod opt;
 pub mod options;
+pub mod report;
+mod show;
 #[cfg(feature = "llvm")]
 pub mod verify;
 
@@ -25,6 +31,11 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Command {
+    Report(Box<report::Report>),
+    Lines(Box<lines::Lines>),
+    Diff(Box<diff::Diff>),
+    #[command(subcommand)]
+    Att(att::Command),
     #[cfg(feature = "llvm")]
     Opt(Box<opt::Opt>),
     #[cfg(feature = "llvm")]
@@ -56,6 +67,10 @@ pub fn main() -> ExitCode {
 
 fn run(command: Command) -> anyhow::Result<Outcome> {
     match command {
+        Command::Report(options) => report::run(&options),
+        Command::Lines(options) => lines::run(&options),
+        Command::Diff(options) => diff::run(&options),
+        Command::Att(command) => att::run(command),
         #[cfg(feature = "llvm")]
         Command::Opt(options) => opt::run(&options),
         #[cfg(feature = "llvm")]

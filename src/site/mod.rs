@@ -226,7 +226,8 @@ fn last_part(function: &str) -> &str {
     function.rsplit(['.', ':']).next().unwrap_or(function)
 }
 
-fn without_number(symbol: &str) -> &str {
+/// A symbol without a trailing `_N`.
+pub(crate) fn without_number(symbol: &str) -> &str {
     match symbol.rsplit_once('_') {
         Some((stem, digits))
             if !digits.is_empty() && digits.bytes().all(|b| b.is_ascii_digit()) =>
