@@ -19,6 +19,7 @@ use crate::leaf::{LeafRule, LeafTable};
 use crate::site::Library;
 
 mod diff;
+mod remap;
 mod report;
 mod resite;
 
@@ -29,6 +30,8 @@ pub enum Command {
     Report(report::Options),
     /// Compares two traces, and shows which instructions moved from which line to which
     Diff(diff::Options),
+    /// Gives a trace the locations of another build of the same code, and writes a new folder
+    Remap(remap::Options),
     /// Chooses sites by policy for a trace whose Source has chains, and writes a new folder
     Resite(resite::Options),
 }
@@ -41,6 +44,7 @@ pub fn run(command: Command) -> Result<Outcome> {
     match command {
         Command::Report(options) => report::run(&options),
         Command::Diff(options) => diff::run(&options),
+        Command::Remap(options) => remap::run(&options),
         Command::Resite(options) => resite::run(&options),
     }
 }
