@@ -195,6 +195,13 @@ impl Chains {
             .map(|(a, _)| *a)
     }
 
+    /// Makes room for this many more chains.
+    pub fn reserve(&mut self, chains: usize) {
+        self.nodes.reserve(chains);
+        let nodes = &self.nodes;
+        self.node_ids.reserve(chains, |id| hash(nodes[index(id.0)]));
+    }
+
     /// How many chains the table holds; ids are dense, so tables keyed by chain can be vectors.
     pub fn len(&self) -> usize {
         self.nodes.len()
@@ -213,6 +220,13 @@ impl Chains {
     /// A line as `file:line`; line 0 is shown as `?`.
     pub fn display_line(&self, line: Line) -> impl fmt::Display + '_ {
         DisplayLine { chains: self, line }
+    }
+}
+
+impl Sym {
+    /// The position of this symbol in its table, from 0.
+    pub fn index(self) -> usize {
+        index(self.0)
     }
 }
 

@@ -34,7 +34,7 @@ pub enum Class {
 }
 
 impl Class {
-    /// Every class, `other` last.
+    /// Every class in the order of their numbers, `other` last.
     pub const ALL: [Class; 8] = [
         Class::Mfma,
         Class::Wait,
@@ -69,6 +69,11 @@ impl Class {
             Class::Asm => "asm",
             Class::Other => "other",
         }
+    }
+
+    /// The class as one bit.
+    pub(crate) fn bit(self) -> u8 {
+        1 << self as u8
     }
 
     /// Whether the class is a leaf.
@@ -134,7 +139,7 @@ impl ClassSet {
 
     /// Whether the set holds `class`.
     pub fn contains(self, class: Class) -> bool {
-        self.0 & (1 << class as u8) != 0
+        self.0 & class.bit() != 0
     }
 }
 
@@ -146,7 +151,7 @@ impl Default for ClassSet {
 
 impl FromIterator<Class> for ClassSet {
     fn from_iter<I: IntoIterator<Item = Class>>(classes: I) -> Self {
-        ClassSet(classes.into_iter().fold(0, |bits, class| bits | 1 << class as u8))
+        ClassSet(classes.into_iter().fold(0, |bits, class| bits | class.bit()))
     }
 }
 
@@ -159,7 +164,7 @@ impl FromStr for ClassSet {
         for word in text.split(',').map(str::trim).filter(|word| !word.is_empty()) {
             set.0 |= match word {
                 "all" => ClassSet::ALL.0,
-                _ => 1 << word.parse::<Class>()? as u8,
+                _ => word.parse::<Class>()?.bit(),
             };
         }
         if set.0 == 0 { Err(ParseLeafError::Empty) } else { Ok(set) }

@@ -1,8 +1,7 @@
 //! MLIR locations to chains and back, each distinct location once.
 
-use std::rc::Rc;
-
 use rustc_hash::FxHashMap;
+use smallvec::{SmallVec, smallvec};
 
 use super::ir::{Attribute, Identifier, Ir, Loc, LocKind};
 use crate::chain::{ChainId, Chains, Frame, Sym};
@@ -18,18 +17,23 @@ pub const SITE_MARK: &str = "siteline.site";
 /// Metadata of a location that was chosen for an operation without one.
 pub const INFERRED_MARK: &str = "siteline.inferred";
 
+/// The chains that one location stands for.
+pub type ChainList = SmallVec<[ChainId; 1]>;
+
 /// What one location says.
 #[derive(Clone, Debug)]
 pub struct Reading<'m> {
     /// The chains that the location stands for: none for an unknown location, several for a
     /// fused one. Those of the original, where siteline keeps it.
-    pub chains: Rc<[ChainId]>,
+    pub chains: ChainList,
     /// The chain that the location shows now. Differs from `chains` where a site was set.
     pub shown: Option<ChainId>,
     /// The location as it was before siteline set a site.
     pub original: Loc<'m>,
     /// What siteline or the compiler fixed about the location.
     pub status: Status,
+    /// Whether the original is a plain file position, which somebody set explicitly.
+    pub is_plain: bool,
     /// Set when this is the `fused<original>[frame]` that siteline makes, possibly named.
     origin: Option<Loc<'m>>,
 }
@@ -52,10 +56,15 @@ pub struct Locations<'m> {
     ir: Ir<'m>,
     /// The chains of all locations read so far.
     pub chains: Chains,
-    readings: FxHashMap<Loc<'m>, Reading<'m>>,
+    /// The position of each location's reading, apart so that looking up touches little memory.
+    index: FxHashMap<Loc<'m>, u32>,
+    readings: Vec<Reading<'m>>,
     syms: FxHashMap<Identifier<'m>, Sym>,
     positions: FxHashMap<(Sym, u32, u32), Loc<'m>>,
-    built: FxHashMap<ChainId, Loc<'m>>,
+    /// By chain: its nested call sites, where they were read or built.
+    built: Vec<Option<Loc<'m>>>,
+    /// By chain: its innermost frame alone, where it was read or built.
+    frames: Vec<Option<Loc<'m>>>,
 }
 
 impl<'m> Locations<'m> {
@@ -64,10 +73,12 @@ impl<'m> Locations<'m> {
         Locations {
             ir,
             chains: Chains::new(),
-            readings: FxHashMap::default(),
+            index: FxHashMap::default(),
+            readings: Vec::new(),
             syms: FxHashMap::default(),
             positions: FxHashMap::default(),
-            built: FxHashMap::default(),
+            built: Vec::new(),
+            frames: Vec::new(),
         }
     }
 
@@ -76,68 +87,97 @@ impl<'m> Locations<'m> {
         self.ir
     }
 
-    /// Reads a location. Nesting of any depth is read without recursion.
-    pub fn read(&mut self, location: Loc<'m>) -> Reading<'m> {
-        let mut open = vec![location];
-        while let Some(&next) = open.last() {
-            if self.readings.contains_key(&next) {
-                open.pop();
-                continue;
-            }
-            let kind = self.ir.kind(next);
-            let parts = self.parts(next, kind);
-            let unread = open.len();
-            open.extend(parts.iter().filter(|part| !self.readings.contains_key(part)));
-            if open.len() == unread {
-                open.pop();
-                let reading = self.combine(next, kind, &parts);
-                self.readings.insert(next, reading);
-            }
-        }
-        self.readings[&location].clone()
+    /// Makes room for reading this many distinct locations.
+    pub fn reserve(&mut self, locations: usize) {
+        // A call chain is made of a few locations, most of them shared.
+        self.index.reserve(2 * locations);
+        self.readings.reserve(2 * locations);
+        self.chains.reserve(2 * locations);
     }
 
-    /// The locations that a location is made of.
-    fn parts(&self, location: Loc<'m>, kind: LocKind<'m>) -> Vec<Loc<'m>> {
-        match kind {
-            LocKind::Unknown | LocKind::File { .. } => Vec::new(),
-            LocKind::Name { child, .. } | LocKind::Alias(child) => vec![child],
-            LocKind::CallSite { callee, caller } => vec![callee, caller],
+    /// Reads a location. Nesting of any depth is read without recursion.
+    pub fn read(&mut self, location: Loc<'m>) -> Reading<'m> {
+        let at = self.read_index(location);
+        self.readings[at as usize].clone()
+    }
+
+    fn read_index(&mut self, location: Loc<'m>) -> u32 {
+        if let Some(&at) = self.index.get(&location) {
+            return at;
+        }
+        let mut open: SmallVec<[Open<'m>; 8]> = SmallVec::new();
+        open.push(self.take_apart(location));
+        let mut last = 0;
+        while let Some(mut next) = open.pop() {
+            while let Some(part) = next.parts.get(next.read.len()) {
+                match self.index.get(part) {
+                    Some(&at) => next.read.push(at),
+                    None => break,
+                }
+            }
+            match next.parts.get(next.read.len()).copied() {
+                Some(unread) => {
+                    open.push(next);
+                    open.push(self.take_apart(unread));
+                }
+                None => {
+                    let reading = self.combine(&next);
+                    last = self.readings.len() as u32;
+                    self.readings.push(reading);
+                    self.index.insert(next.location, last);
+                }
+            }
+        }
+        last
+    }
+
+    /// A location's kind and the locations that it is made of.
+    fn take_apart(&self, location: Loc<'m>) -> Open<'m> {
+        let kind = self.ir.kind(location);
+        let parts = match kind {
+            LocKind::Unknown | LocKind::File { .. } => Parts::new(),
+            LocKind::Name { child, .. } | LocKind::Alias(child) => smallvec![child],
+            LocKind::CallSite { callee, caller } => smallvec![callee, caller],
             LocKind::Fused { metadata } => {
-                let mut parts = self.ir.fused_children(location);
+                let mut parts: Parts<'m> = self.ir.fused_children(location).into();
                 if let [_] = parts[..] {
                     parts.extend(metadata.and_then(|metadata| self.ir.as_location(metadata)));
                 }
                 parts
             }
-        }
+        };
+        Open { location, kind, parts, read: SmallVec::new() }
     }
 
-    fn combine(&mut self, location: Loc<'m>, kind: LocKind<'m>, parts: &[Loc<'m>]) -> Reading<'m> {
-        let parts: Vec<Reading<'m>> =
-            parts.iter().map(|part| self.readings[part].clone()).collect();
-        match kind {
-            LocKind::Unknown => self.plain(location, None),
+    fn combine(&mut self, open: &Open<'m>) -> Reading<'m> {
+        let location = open.location;
+        let parts: SmallVec<[Reading<'m>; 2]> =
+            open.read.iter().map(|&at| self.readings[at as usize].clone()).collect();
+        match open.kind {
+            LocKind::Unknown => self.single(location, None),
             LocKind::File { file, line, column } => {
                 let file = self.sym(file);
                 self.positions.entry((file, line, column)).or_insert(location);
-                let frame = Frame { file, line, column, function: None };
-                let chain = self.chains.push(frame, None);
-                self.plain(location, Some(chain))
+                let chain = self.chains.push(Frame { file, line, column, function: None }, None);
+                self.note_frame(chain, location);
+                Reading { is_plain: true, ..self.single(location, Some(chain)) }
             }
             LocKind::Alias(_) => Reading { original: location, ..parts[0].clone() },
             LocKind::Name { name, child } => self.combine_name(location, name, child, &parts[0]),
-            LocKind::CallSite { .. } => self.combine_call(location, &parts[0], &parts[1]),
+            LocKind::CallSite { callee, caller } => {
+                self.combine_call(location, [callee, caller], &parts[0], &parts[1])
+            }
             LocKind::Fused { metadata } => self.combine_fused(location, metadata, &parts),
         }
     }
 
-    fn plain(&self, location: Loc<'m>, chain: Option<ChainId>) -> Reading<'m> {
+    fn single(&self, location: Loc<'m>, chain: Option<ChainId>) -> Reading<'m> {
         Reading {
             chains: chain.into_iter().collect(),
             shown: chain,
             original: location,
             status: Status::Free,
+            is_plain: false,
             origin: None,
         }
     }
@@ -152,20 +192,25 @@ impl<'m> Locations<'m> {
         reading: &Reading<'m>,
     ) -> Reading<'m> {
         let function = self.sym(name);
-        let original = if reading.origin.is_some() {
-            reading.original
-        } else if reading.original == child {
+        let shown = reading.shown.map(|chain| self.with_name(chain, function));
+        if reading.origin.is_some() {
+            // What siteline keeps as the original has its own names.
+            return Reading { shown, ..reading.clone() };
+        }
+        let original = if reading.original == child {
             location
         } else {
             self.ir.named(&self.ir.text(name), reading.original)
         };
-        // What siteline keeps as the original has its own names.
-        let chains = match reading.origin {
-            Some(_) => reading.chains.clone(),
-            None => reading.chains.iter().map(|&chain| self.with_name(chain, function)).collect(),
-        };
-        let shown = reading.shown.map(|chain| self.with_name(chain, function));
-        Reading { chains, shown, original, ..reading.clone() }
+        let chains: ChainList =
+            reading.chains.iter().map(|&chain| self.with_name(chain, function)).collect();
+        let is_plain = reading.is_plain && reading.original == child;
+        if let [chain] = chains[..]
+            && is_plain
+        {
+            self.note_frame(chain, location);
+        }
+        Reading { chains, shown, original, is_plain, ..reading.clone() }
     }
 
     fn with_name(&mut self, chain: ChainId, function: Sym) -> ChainId {
@@ -180,6 +225,7 @@ impl<'m> Locations<'m> {
     fn combine_call(
         &mut self,
         location: Loc<'m>,
+        [inner, outer]: [Loc<'m>; 2],
         callee: &Reading<'m>,
         caller: &Reading<'m>,
     ) -> Reading<'m> {
@@ -187,22 +233,30 @@ impl<'m> Locations<'m> {
         if callee.origin.is_some() && self.is_within(&caller.chains, &callee.chains) {
             return Reading { shown, origin: None, ..callee.clone() };
         }
-        let mut chains = Vec::new();
+        let is_original = callee.original == inner && caller.original == outer;
+        let mut chains = ChainList::new();
         for inner in optional(&callee.chains) {
             for outer in optional(&caller.chains) {
                 chains.extend(self.append(inner, outer));
             }
         }
-        let original = self.ir.call_site(callee.original, caller.original);
-        let unchanged = self.ir.kind(location)
-            == LocKind::CallSite { callee: callee.original, caller: caller.original };
-        Reading {
-            chains: limited(chains),
-            shown,
-            original: if unchanged { location } else { original },
-            status: callee.status,
-            origin: None,
+        limit(&mut chains);
+        if let ([chain], [frame], [_]) = (&chains[..], &callee.chains[..], &caller.chains[..])
+            && is_original
+            && callee.is_plain
+        {
+            // The location is what `build` would make, so it need not be made again.
+            let frame = self.frames[frame.index()];
+            *entry(&mut self.frames, chain.index()) = frame;
+            entry(&mut self.built, chain.index()).get_or_insert(location);
         }
+        let original = if is_original {
+            location
+        } else {
+            self.ir.call_site(callee.original, caller.original)
+        };
+        let status = callee.status;
+        Reading { chains, shown, original, status, is_plain: false, origin: None }
     }
 
     /// Whether the frames outside a site were taken from its original: they are then lines of
@@ -223,29 +277,23 @@ impl<'m> Locations<'m> {
     ) -> Reading<'m> {
         let children = self.ir.fused_children(location);
         if let ([_], [child, original]) = (&children[..], parts) {
-            return Reading {
-                shown: child.shown,
-                origin: Some(original.original),
-                ..original.clone()
-            };
+            let origin = Some(original.original);
+            return Reading { shown: child.shown, origin, ..original.clone() };
         }
         let status = metadata.map_or(Status::Free, |metadata| self.status_of(metadata));
-        let original = if parts.iter().map(|part| part.original).eq(children.iter().copied()) {
+        let original = if status == Status::Inferred {
+            self.ir.unknown()
+        } else if parts.iter().map(|part| part.original).eq(children.iter().copied()) {
             location
         } else {
             let originals: Vec<_> = parts.iter().map(|part| part.original).collect();
             self.ir.fused(&originals, metadata)
         };
-        Reading {
-            chains: limited(parts.iter().flat_map(|part| part.chains.iter().copied())),
-            shown: parts.iter().find_map(|part| part.shown),
-            original: match status {
-                Status::Inferred => self.ir.unknown(),
-                _ => original,
-            },
-            status,
-            origin: None,
-        }
+        let mut chains: ChainList =
+            parts.iter().flat_map(|part| part.chains.iter().copied()).collect();
+        limit(&mut chains);
+        let shown = parts.iter().find_map(|part| part.shown);
+        Reading { chains, shown, original, status, is_plain: false, origin: None }
     }
 
     fn status_of(&self, metadata: Attribute<'m>) -> Status {
@@ -264,7 +312,11 @@ impl<'m> Locations<'m> {
     }
 
     fn append(&mut self, inner: Option<ChainId>, outer: Option<ChainId>) -> Option<ChainId> {
-        let frames: Vec<Frame> = inner.map(|c| self.chains.frames(c).collect()).unwrap_or_default();
+        let Some(inner) = inner else { return outer };
+        if self.chains.outer(inner).is_none() {
+            return Some(self.chains.push(self.chains.innermost(inner), outer));
+        }
+        let frames: SmallVec<[Frame; 8]> = self.chains.frames(inner).collect();
         self.chains.intern_inside(frames, outer)
     }
 
@@ -273,32 +325,45 @@ impl<'m> Locations<'m> {
         *syms.entry(identifier).or_insert_with(|| chains.sym(&ir.text(identifier)))
     }
 
-    /// The location of a frame alone: as the front end made it where the position was read.
-    fn frame_location(&self, frame: Frame) -> Loc<'m> {
+    fn note_frame(&mut self, chain: ChainId, location: Loc<'m>) {
+        *entry(&mut self.frames, chain.index()) = Some(location);
+        *entry(&mut self.built, chain.index()) = Some(location);
+    }
+
+    /// The location of a chain's innermost frame alone: as the front end made it where the
+    /// position was read.
+    pub fn frame_location(&mut self, chain: ChainId) -> Loc<'m> {
+        if let Some(known) = *entry(&mut self.frames, chain.index()) {
+            return known;
+        }
+        let frame = self.chains.innermost(chain);
         let position = (frame.file, frame.line, frame.column);
         let location = self.positions.get(&position).copied().unwrap_or_else(|| {
             self.ir.file_loc(self.chains.str(frame.file), frame.line, frame.column)
         });
-        match frame.function {
+        let location = match frame.function {
             Some(function) => self.ir.named(self.chains.str(function), location),
             None => location,
-        }
+        };
+        self.frames[chain.index()] = Some(location);
+        location
     }
 
     /// A chain as nested call sites.
     pub fn build(&mut self, chain: ChainId) -> Loc<'m> {
-        if let Some(&built) = self.built.get(&chain) {
-            return built;
-        }
-        let suffixes: Vec<ChainId> = self.chains.suffixes(chain).collect();
+        let mut open: SmallVec<[ChainId; 8]> = SmallVec::new();
         let mut outer = None;
-        for at in suffixes.into_iter().rev() {
-            let built = match self.built.get(&at) {
-                Some(&built) => built,
-                None => self.inside(self.frame_location(self.chains.innermost(at)), outer),
-            };
-            self.built.insert(at, built);
-            outer = Some(built);
+        for at in self.chains.suffixes(chain) {
+            outer = self.built.get(at.index()).copied().flatten();
+            if outer.is_some() {
+                break;
+            }
+            open.push(at);
+        }
+        for at in open.into_iter().rev() {
+            let frame = self.frame_location(at);
+            outer = Some(self.inside(frame, outer));
+            *entry(&mut self.built, at.index()) = outer;
         }
         outer.expect("a chain has at least one frame")
     }
@@ -313,30 +378,50 @@ impl<'m> Locations<'m> {
     /// A chain as nested call sites, with metadata in a one-child fused location around the
     /// innermost frame only: around a call site it would lose the site on the way to DWARF.
     pub fn build_with(&mut self, chain: ChainId, metadata: Attribute<'m>) -> Loc<'m> {
-        let frame = self.frame_location(self.chains.innermost(chain));
+        let frame = self.frame_location(chain);
         let marked = self.ir.fused(&[frame], Some(metadata));
         let outer = self.chains.outer(chain).map(|outer| self.build(outer));
         self.inside(marked, outer)
     }
 }
 
+/// A location that is being read: what it is made of, and which of that is read already.
+struct Open<'m> {
+    location: Loc<'m>,
+    kind: LocKind<'m>,
+    parts: Parts<'m>,
+    read: SmallVec<[u32; 2]>,
+}
+
+/// The locations that a location is made of.
+type Parts<'m> = SmallVec<[Loc<'m>; 2]>;
+
+/// The entry of a table by chain, which grows as needed.
+fn entry<T: Copy>(table: &mut Vec<Option<T>>, at: usize) -> &mut Option<T> {
+    if at >= table.len() {
+        table.resize(at + 1, None);
+    }
+    &mut table[at]
+}
+
 /// The chains, or the absence of one, so that a call site keeps what is known of its parts.
-fn optional(chains: &[ChainId]) -> Vec<Option<ChainId>> {
+fn optional(chains: &[ChainId]) -> SmallVec<[Option<ChainId>; 1]> {
     match chains {
-        [] => vec![None],
+        [] => smallvec![None],
         _ => chains.iter().copied().map(Some).collect(),
     }
 }
 
-fn limited(chains: impl IntoIterator<Item = ChainId>) -> Rc<[ChainId]> {
-    let mut kept: Vec<ChainId> = Vec::new();
-    for chain in chains {
-        if kept.len() == MAX_CHAINS {
-            break;
-        }
-        if !kept.contains(&chain) {
+/// Keeps the first chains, each once.
+fn limit(chains: &mut ChainList) {
+    if chains.len() < 2 {
+        return;
+    }
+    let mut kept = ChainList::new();
+    for &chain in chains.iter() {
+        if kept.len() < MAX_CHAINS && !kept.contains(&chain) {
             kept.push(chain);
         }
     }
-    kept.into()
+    *chains = kept;
 }

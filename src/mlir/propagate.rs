@@ -5,7 +5,7 @@ use std::str::FromStr;
 use rustc_hash::FxHashMap;
 
 use super::functions::{self, Classifier, Function};
-use super::ir::{Ir, Loc, LocKind, Op, Value};
+use super::ir::{Ir, Loc, Op, Value};
 use super::locations::{Locations, Reading, SITE_MARK, Status};
 use crate::chain::{ChainId, Line};
 use crate::leaf::Class;
@@ -78,6 +78,7 @@ pub(super) fn sites_of<'m>(
     let definition = definition.map(|chain| locations.chains.innermost(chain).line());
     let kernel = Kernel { symbol: function.symbol.as_deref(), definition };
     let mut model = SiteModel::new(settings, kernel);
+    locations.reserve(slots.distinct.len());
     for slot in &slots.distinct {
         let reading = locations.read(slot.location);
         for &chain in reading.chains.iter() {
@@ -137,61 +138,73 @@ fn set_definition<'m>(
 pub(super) struct Slot<'m> {
     pub(super) location: Loc<'m>,
     pub(super) class: Class,
-    /// How many operations have it; block arguments are not counted.
-    pub(super) operations: usize,
 }
 
 /// What holds a location in one function, and the distinct pairs of location and class.
 ///
-/// Twelve bytes an operation, in two vectors so that nothing is lost to alignment.
+/// Sixteen bytes an operation.
 pub(super) struct Slots<'m> {
     ops: Vec<Op<'m>>,
-    op_slots: Vec<u32>,
-    arguments: Vec<(Value<'m>, u32)>,
+    /// By operation: its key while the function is walked, then its slot.
+    op_slots: Vec<u64>,
+    arguments: Vec<(Value<'m>, u64)>,
     pub(super) distinct: Vec<Slot<'m>>,
 }
 
-struct SlotTable<'m> {
-    index: FxHashMap<(Loc<'m>, Class), u32>,
-    distinct: Vec<Slot<'m>>,
-}
-
-impl<'m> SlotTable<'m> {
-    fn slot(&mut self, location: Loc<'m>, class: Class) -> u32 {
-        let SlotTable { index, distinct } = self;
-        *index.entry((location, class)).or_insert_with(|| {
-            distinct.push(Slot { location, class, operations: 0 });
-            u32::try_from(distinct.len() - 1).expect("fewer than 2^32 distinct locations")
-        })
-    }
+/// A location and a class in one word: locations are aligned to eight bytes (MLIR keeps three
+/// low bits of attribute pointers free), and there are eight classes.
+fn key(location: Loc<'_>, class: Class) -> u64 {
+    location.address() as u64 | class as u64
 }
 
 impl<'m> Slots<'m> {
+    /// Walks the function first and looks slots up afterwards, in a loop of its own: there the
+    /// processor can have many look-ups under way at once.
     pub(super) fn collect(
         ir: &Ir<'m>,
         function: &Function<'m>,
         classifier: &mut Classifier<'m, '_>,
     ) -> Self {
-        let table = SlotTable { index: FxHashMap::default(), distinct: Vec::new() };
-        let table = std::cell::RefCell::new(table);
         let (mut ops, mut op_slots, mut arguments) = (Vec::new(), Vec::new(), Vec::new());
         functions::walk(
             ir,
             function.op,
             |op| {
-                let class = classifier.class(op);
-                let mut table = table.borrow_mut();
-                let slot = table.slot(ir.location(op), class);
-                table.distinct[slot as usize].operations += 1;
                 ops.push(op);
-                op_slots.push(slot);
+                op_slots.push(key(ir.location(op), classifier.class(op)));
             },
-            |argument| {
-                let slot = table.borrow_mut().slot(ir.value_location(argument), Class::Other);
-                arguments.push((argument, slot));
-            },
+            |argument| arguments.push((argument, key(ir.value_location(argument), Class::Other))),
         );
-        Slots { ops, op_slots, arguments, distinct: table.into_inner().distinct }
+        let mut slots = Slots { ops, op_slots, arguments, distinct: Vec::new() };
+        slots.look_up(ir);
+        slots
+    }
+
+    fn look_up(&mut self, ir: &Ir<'m>) {
+        let mut index: FxHashMap<u64, u32> = FxHashMap::default();
+        let distinct = &mut self.distinct;
+        let mut slot = |key: &mut u64, location: &dyn Fn() -> Loc<'m>| {
+            let found = *index.entry(*key).or_insert_with(|| {
+                let class = Class::ALL[(*key & 7) as usize];
+                distinct.push(Slot { location: location(), class });
+                distinct.len() as u32 - 1
+            });
+            *key = found.into();
+        };
+        for (op, key) in self.ops.iter().zip(&mut self.op_slots) {
+            slot(key, &|| ir.location(*op));
+        }
+        for (argument, key) in &mut self.arguments {
+            let argument = *argument;
+            slot(key, &|| ir.value_location(argument));
+        }
+    }
+
+    /// By slot: how many operations have it; block arguments are not counted.
+    pub(super) fn operations(&self) -> Vec<usize> {
+        let mut counts = vec![0; self.distinct.len()];
+        self.op_slots.iter().for_each(|&slot| counts[slot as usize] += 1);
+        counts
     }
 
     /// Sets the locations to the targets of their slots; returns how many operations changed.
@@ -231,7 +244,7 @@ impl<'m> Rewriter<'_, 'm> {
         let reading = self.locations.read(slot.location);
         let stays = reading.status != Status::Free
             || !self.settings.leaves.contains(slot.class)
-            || self.is_plain(&reading);
+            || reading.is_plain;
         let site = if stays { None } else { self.site(&reading, slot.class) };
         let Some(site) = site else { return slot.location };
         let is_whole = reading.chains[..] == [site];
@@ -241,20 +254,13 @@ impl<'m> Rewriter<'_, 'm> {
         }
     }
 
-    /// A plain file position is what somebody said explicitly.
-    fn is_plain(&self, reading: &Reading<'m>) -> bool {
-        let ir = self.locations.ir();
-        let is_file = |location| matches!(ir.kind(location), LocKind::File { .. });
-        match ir.kind(reading.original) {
-            LocKind::Name { child, .. } => is_file(child),
-            _ => is_file(reading.original),
-        }
-    }
-
     /// The one site of all chains; where they differ, their nearest common caller; where there
     /// is none, the site of the first.
     fn site(&self, reading: &Reading<'m>, class: Class) -> Option<ChainId> {
         let chains = &self.locations.chains;
+        if let [chain] = reading.chains[..] {
+            return self.sites.site(chain, class);
+        }
         let sites: Vec<ChainId> =
             reading.chains.iter().filter_map(|&chain| self.sites.site(chain, class)).collect();
         let (&first, rest) = sites.split_first()?;

@@ -144,13 +144,14 @@ pub fn collect(ir: Ir<'_>, settings: &Settings) -> (Chains, Vec<FunctionChains>)
     for function in functions::device_functions(&ir) {
         let slots = Slots::collect(&ir, &function, &mut classifier);
         let (sites, definition) = propagate::sites_of(&mut locations, settings, &function, &slots);
-        let uses = slots.distinct.iter().filter(|slot| slot.operations > 0).map(|slot| {
+        let counted = slots.distinct.iter().zip(slots.operations());
+        let uses = counted.filter(|(_, operations)| *operations > 0).map(|(slot, operations)| {
             let reading = locations.read(slot.location);
             let with_site =
                 |&chain: &ChainId| Some((sites.trimmed(chain)?, sites.site(chain, slot.class)?));
             Use {
                 class: slot.class,
-                operations: slot.operations,
+                operations,
                 chains: reading.chains.iter().filter_map(with_site).collect(),
                 shown: reading.shown.map(|chain| locations.chains.innermost(chain).line()),
                 is_site: reading.original != slot.location,

@@ -8,7 +8,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use globset::{Glob, GlobMatcher, GlobSet, GlobSetBuilder};
-use rustc_hash::{FxHashMap, FxHashSet};
+use rustc_hash::FxHashMap;
 
 use crate::chain::{ChainId, Chains, Frame, Line, Sym};
 use crate::leaf::{Class, ClassSet, LeafTable};
@@ -251,39 +251,76 @@ pub fn is_control_flow_function(function: &str) -> bool {
 pub struct SiteModel<'a> {
     settings: &'a Settings,
     kernel: Kernel<'a>,
-    library_files: FxHashMap<Sym, bool>,
-    trimmed: FxHashMap<ChainId, ChainId>,
-    uses: FxHashSet<(ChainId, Class)>,
+    files: LibraryFiles<'a>,
+    /// By chain: the chain without host and control-flow frames.
+    trimmed: Vec<Option<ChainId>>,
+    /// Trimmed chains with their classes, each once.
+    uses: Vec<(ChainId, Class)>,
+    /// By trimmed chain: the classes it was added for, as bits.
+    added: Vec<u8>,
+}
+
+/// The entry of a dense table, which grows as needed.
+fn entry<T: Clone + Default>(table: &mut Vec<T>, at: usize) -> &mut T {
+    if at >= table.len() {
+        table.resize(at + 1, T::default());
+    }
+    &mut table[at]
+}
+
+/// Which files are library, each path looked at once.
+struct LibraryFiles<'a> {
+    library: &'a Library,
+    /// The kernel's own file, which never is.
+    own: Option<Sym>,
+    known: Vec<Option<bool>>,
+}
+
+impl LibraryFiles<'_> {
+    fn contains(&mut self, chains: &Chains, file: Sym) -> bool {
+        if self.own == Some(file) {
+            return false;
+        }
+        let library = self.library;
+        *entry(&mut self.known, file.index())
+            .get_or_insert_with(|| library.contains(chains.str(file)))
+    }
 }
 
 impl<'a> SiteModel<'a> {
     /// A model without chains for one kernel.
     pub fn new(settings: &'a Settings, kernel: Kernel<'a>) -> Self {
-        SiteModel {
-            settings,
-            kernel,
-            library_files: FxHashMap::default(),
-            trimmed: FxHashMap::default(),
-            uses: FxHashSet::default(),
-        }
+        let own = kernel.definition.map(|line| line.file);
+        let files = LibraryFiles { library: &settings.library, own, known: Vec::new() };
+        let (trimmed, uses, added) = (Vec::new(), Vec::new(), Vec::new());
+        SiteModel { settings, kernel, files, trimmed, uses, added }
     }
 
     /// Counts a chain that something of `class` holds. Adding it again changes nothing.
     pub fn add(&mut self, chains: &mut Chains, chain: ChainId, class: Class) {
         let chain = self.trim(chains, chain);
-        self.uses.insert((chain, class));
+        let added = entry(&mut self.added, chain.index());
+        if *added & class.bit() == 0 {
+            *added |= class.bit();
+            self.uses.push((chain, class));
+        }
     }
 
     /// The chain without its host frames and control-flow frames.
     fn trim(&mut self, chains: &mut Chains, chain: ChainId) -> ChainId {
-        if let Some(&trimmed) = self.trimmed.get(&chain) {
+        if let Some(trimmed) = *entry(&mut self.trimmed, chain.index()) {
             return trimmed;
         }
-        let mut frames: Vec<Frame> = chains.frames(chain).collect();
-        self.cut_host_frames(chains, &mut frames);
-        self.drop_control_flow_frames(chains, &mut frames);
-        let trimmed = chains.intern(frames).unwrap_or(chain);
-        self.trimmed.insert(chain, trimmed);
+        // Both kinds of frames are known by the names of functions.
+        let trimmed = if chains.frames(chain).any(|frame| frame.function.is_some()) {
+            let mut frames: Vec<Frame> = chains.frames(chain).collect();
+            self.cut_host_frames(chains, &mut frames);
+            self.drop_control_flow_frames(chains, &mut frames);
+            chains.intern(frames).unwrap_or(chain)
+        } else {
+            chain
+        };
+        self.trimmed[chain.index()] = Some(trimmed);
         trimmed
     }
 
@@ -309,7 +346,7 @@ impl<'a> SiteModel<'a> {
                 continue;
             }
             let statement =
-                (level + 1..frames.len()).find(|&at| !self.is_library(chains, frames[at].file));
+                (level + 1..frames.len()).find(|&at| !self.files.contains(chains, frames[at].file));
             if let Some(statement) = statement {
                 frames[level].function = frames[statement].function;
                 frames.drain(level + 1..=statement);
@@ -317,33 +354,29 @@ impl<'a> SiteModel<'a> {
         }
     }
 
-    fn is_library(&mut self, chains: &Chains, file: Sym) -> bool {
-        if self.kernel.definition.is_some_and(|line| line.file == file) {
-            return false;
-        }
-        let library = &self.settings.library;
-        *self.library_files.entry(file).or_insert_with(|| library.contains(chains.str(file)))
-    }
-
     /// Chooses the sites.
     pub fn choose(mut self, chains: &Chains) -> Sites {
-        let mut uses: Vec<_> = std::mem::take(&mut self.uses).into_iter().collect();
+        let mut uses = std::mem::take(&mut self.uses);
         uses.sort_unstable();
         let counts = Counts::of(chains, &uses);
-        let mut sites = FxHashMap::default();
+        let mut sites: [Vec<Option<ChainId>>; Class::ALL.len()] = Default::default();
+        let mut holders = vec![[0; Class::ALL.len()]; counts.lines.len()];
+        let mut held = vec![0; counts.sequence_count()];
         for &(chain, class) in &uses {
-            sites.insert((chain, class), self.choose_one(chains, &counts, chain, class));
-        }
-        let mut holders: FxHashMap<(Line, Class), Vec<ChainId>> = FxHashMap::default();
-        for &(chain, class) in &uses {
-            let line = chains.innermost(sites[&(chain, class)]).line();
-            let chains_here = holders.entry((line, class)).or_default();
-            if !chains_here.iter().any(|&other| chains.same_lines(other, chain)) {
-                chains_here.push(chain);
+            let site = if self.settings.leaves.contains(class) {
+                self.choose_one(chains, &counts, chain, class)
+            } else {
+                chain
+            };
+            *entry(&mut sites[class as usize], chain.index()) = Some(site);
+            let held: &mut u8 = &mut held[counts.sequence(chain) as usize];
+            if *held & class.bit() == 0 {
+                *held |= class.bit();
+                holders[counts.line(site) as usize][class as usize] += 1;
             }
         }
-        let holders = holders.into_iter().map(|(key, chains)| (key, chains.len())).collect();
-        Sites { trimmed: self.trimmed, sites, holders, library_files: self.library_files }
+        let known = self.files.known;
+        Sites { trimmed: self.trimmed, sites, holders, lines: counts.lines, library_files: known }
     }
 
     fn choose_one(
@@ -353,136 +386,177 @@ impl<'a> SiteModel<'a> {
         chain: ChainId,
         class: Class,
     ) -> ChainId {
-        if !self.settings.leaves.contains(class) {
-            return chain;
+        let SiteModel { settings, files, .. } = self;
+        let mut is_author = |at: &ChainId| !files.contains(chains, chains.innermost(*at).file);
+        if !chains.suffixes(chain).any(|at| is_author(&at)) {
+            return pick(settings, chains, counts, class, || chains.suffixes(chain));
         }
-        let mut candidates: Vec<ChainId> = chains
-            .suffixes(chain)
-            .filter(|&at| !self.is_library(chains, chains.innermost(at).file))
-            .collect();
-        if candidates.is_empty() {
-            candidates = chains.suffixes(chain).collect();
-        }
-        let outermost = candidates[candidates.len() - 1];
-        let path = |at: &ChainId| chains.str(chains.innermost(*at).file);
-        let chosen = match &self.settings.policy {
-            Policy::Distinct => candidates
-                .iter()
-                .rev()
-                .min_by_key(|&&at| counts.key(chains.innermost(at).line(), class))
-                .copied(),
-            Policy::Unique => candidates.iter().find(|&&at| counts.is_unique(chains, at)).copied(),
-            Policy::Innermost => candidates.first().copied(),
-            Policy::Outermost => None,
-            Policy::File(glob) => candidates.iter().find(|at| glob.matches(path(at))).copied(),
-            Policy::Skip(glob) => candidates.iter().find(|at| !glob.matches(path(at))).copied(),
-            Policy::Depth(depth) => candidates.iter().rev().nth(*depth).copied(),
-        };
-        chosen.unwrap_or(outermost)
+        let authors: smallvec::SmallVec<[ChainId; 8]> =
+            chains.suffixes(chain).filter(is_author).collect();
+        pick(settings, chains, counts, class, || authors.iter().copied())
     }
 }
 
-/// In how many chains each line occurs, and with which lines outside it.
-struct Counts {
-    by_class: FxHashMap<(Line, Class), u32>,
-    by_leaf: FxHashMap<(Line, bool), u32>,
-    /// The one sequence of lines outside a line, or `None` where there are several.
-    outer: FxHashMap<Line, Option<Sequence>>,
-    sequences: Sequences,
+/// Picks one of the candidates, which are given innermost first and are at least one.
+fn pick<I: Iterator<Item = ChainId>>(
+    settings: &Settings,
+    chains: &Chains,
+    counts: &Counts,
+    class: Class,
+    candidates: impl Fn() -> I,
+) -> ChainId {
+    let path = |at: &ChainId| chains.str(chains.innermost(*at).file);
+    let chosen = match &settings.policy {
+        // The last of equals is the outermost.
+        Policy::Distinct => candidates().reduce(|best, at| {
+            if counts.key(at, class) <= counts.key(best, class) { at } else { best }
+        }),
+        Policy::Unique => candidates().find(|&at| counts.is_unique(at)),
+        Policy::Innermost => candidates().next(),
+        Policy::Outermost => None,
+        Policy::File(glob) => candidates().find(|at| glob.matches(path(at))),
+        Policy::Skip(glob) => candidates().find(|at| !glob.matches(path(at))),
+        Policy::Depth(depth) => {
+            candidates().count().checked_sub(depth + 1).and_then(|at| candidates().nth(at))
+        }
+    };
+    chosen.unwrap_or_else(|| candidates().last().expect("a chain has at least one frame"))
 }
+
+/// In how many chains each line occurs, and with which lines outside it. Lines and sequences of
+/// lines are numbered, so that all tables are dense.
+#[derive(Default)]
+struct Counts {
+    /// By chain: the number of its innermost line and of its sequence of lines.
+    numbers: Vec<Option<Numbers>>,
+    /// The numbers of lines.
+    lines: FxHashMap<Line, u32>,
+    /// The numbers of sequences, by their first line and the sequence outside it; 0 is the
+    /// empty one.
+    sequences: FxHashMap<(u32, u32), u32>,
+    /// By line: chains of each class.
+    by_class: Vec<[u32; Class::ALL.len()]>,
+    /// By line: chains of all leaf classes together.
+    by_leaf: Vec<u32>,
+    /// By line: the one sequence of lines outside it, [`UNSEEN`] or [`SEVERAL`].
+    outer: Vec<u32>,
+}
+
+#[derive(Clone, Copy)]
+struct Numbers {
+    line: u32,
+    sequence: u32,
+}
+
+const UNSEEN: u32 = u32::MAX;
+const SEVERAL: u32 = u32::MAX - 1;
 
 impl Counts {
     fn of(chains: &Chains, uses: &[(ChainId, Class)]) -> Self {
-        let mut counts = Counts {
-            by_class: FxHashMap::default(),
-            by_leaf: FxHashMap::default(),
-            outer: FxHashMap::default(),
-            sequences: Sequences::default(),
-        };
-        let mut seen_class = FxHashSet::default();
-        let mut seen_leaf = FxHashSet::default();
-        for &(chain, class) in uses {
-            let sequence = counts.sequences.of(chains, chain);
-            let mut lines: Vec<Line> = chains.lines(chain).collect();
-            lines.sort_unstable();
-            lines.dedup();
-            if seen_class.insert((sequence, class)) {
-                lines.iter().for_each(|&l| *counts.by_class.entry((l, class)).or_default() += 1);
-            }
-            if seen_leaf.insert((sequence, class.is_leaf())) {
-                let leaf = class.is_leaf();
-                lines.iter().for_each(|&l| *counts.by_leaf.entry((l, leaf)).or_default() += 1);
-            }
-            counts.note_outer(chains, chain);
+        let mut counts = Counts { numbers: vec![None; chains.len()], ..Counts::default() };
+        for &(chain, _) in uses {
+            counts.number(chains, chain);
         }
+        let lines = counts.lines.len();
+        counts.by_class = vec![[0; Class::ALL.len()]; lines];
+        counts.by_leaf = vec![0; lines];
+        counts.outer = vec![UNSEEN; lines];
+        counts.count(chains, uses);
         counts
     }
 
-    fn note_outer(&mut self, chains: &Chains, chain: ChainId) {
-        let suffixes: Vec<_> = chains.suffixes(chain).collect();
-        for at in suffixes {
-            let outer = self.sequences.outer_of(chains, at);
-            self.outer
-                .entry(chains.innermost(at).line())
-                .and_modify(|known| {
-                    if *known != Some(outer) {
-                        *known = None;
-                    }
-                })
-                .or_insert(Some(outer));
-        }
-    }
-
-    fn key(&self, line: Line, class: Class) -> (u32, u32) {
-        (self.by_class[&(line, class)], self.by_leaf[&(line, class.is_leaf())])
-    }
-
-    fn is_unique(&self, chains: &Chains, at: ChainId) -> bool {
-        self.outer[&chains.innermost(at).line()].is_some()
-    }
-}
-
-/// A sequence of lines; 0 is the empty one.
-type Sequence = u32;
-
-/// Numbers chains so that two have the same number when their lines are the same.
-#[derive(Default)]
-struct Sequences {
-    of_chain: FxHashMap<ChainId, Sequence>,
-    of_lines: FxHashMap<(Line, Sequence), Sequence>,
-}
-
-impl Sequences {
-    fn of(&mut self, chains: &Chains, chain: ChainId) -> Sequence {
-        let mut unknown = Vec::new();
-        let mut sequence = 0;
+    /// Numbers a chain and the chains outside its frames.
+    fn number(&mut self, chains: &Chains, chain: ChainId) {
+        let mut open: smallvec::SmallVec<[ChainId; 16]> = smallvec::SmallVec::new();
+        let mut outer = 0;
         for at in chains.suffixes(chain) {
-            if let Some(&known) = self.of_chain.get(&at) {
-                sequence = known;
+            if let Some(known) = self.numbers[at.index()] {
+                outer = known.sequence;
                 break;
             }
-            unknown.push(at);
+            open.push(at);
         }
-        for at in unknown.into_iter().rev() {
-            let next = self.of_lines.len() as Sequence + 1;
-            let key = (chains.innermost(at).line(), sequence);
-            sequence = *self.of_lines.entry(key).or_insert(next);
-            self.of_chain.insert(at, sequence);
+        for at in open.into_iter().rev() {
+            let next_line = self.lines.len() as u32;
+            let line = *self.lines.entry(chains.innermost(at).line()).or_insert(next_line);
+            let next_sequence = self.sequences.len() as u32 + 1;
+            outer = *self.sequences.entry((line, outer)).or_insert(next_sequence);
+            self.numbers[at.index()] = Some(Numbers { line, sequence: outer });
         }
-        sequence
     }
 
-    fn outer_of(&mut self, chains: &Chains, chain: ChainId) -> Sequence {
-        chains.outer(chain).map_or(0, |outer| self.of(chains, outer))
+    fn count(&mut self, chains: &Chains, uses: &[(ChainId, Class)]) {
+        // By sequence: the classes it was counted for, and by line: the last use that had it.
+        let mut counted = vec![0u8; self.sequence_count()];
+        let mut last = vec![UNSEEN; self.lines.len()];
+        for (number, &(chain, class)) in uses.iter().enumerate() {
+            let before = &mut counted[self.sequence(chain) as usize];
+            let new_of_class = *before & class.bit() == 0;
+            let new_of_leaf = class.is_leaf() && *before & !Class::Other.bit() == 0;
+            *before |= class.bit();
+            if !new_of_class {
+                continue;
+            }
+            for at in chains.suffixes(chain) {
+                let line = self.line(at) as usize;
+                if last[line] != number as u32 {
+                    last[line] = number as u32;
+                    self.by_class[line][class as usize] += 1;
+                    self.by_leaf[line] += u32::from(new_of_leaf);
+                }
+                self.note_outer(chains, at);
+            }
+        }
+    }
+
+    fn note_outer(&mut self, chains: &Chains, at: ChainId) {
+        let outer = chains.outer(at).map_or(0, |outer| self.sequence(outer));
+        let known = &mut self.outer[self.numbers[at.index()].map_or(0, |n| n.line) as usize];
+        match *known {
+            UNSEEN => *known = outer,
+            same if same == outer => {}
+            _ => *known = SEVERAL,
+        }
+    }
+
+    fn numbers(&self, chain: ChainId) -> Numbers {
+        self.numbers[chain.index()].expect("every used chain is numbered")
+    }
+
+    fn line(&self, chain: ChainId) -> u32 {
+        self.numbers(chain).line
+    }
+
+    fn sequence(&self, chain: ChainId) -> u32 {
+        self.numbers(chain).sequence
+    }
+
+    fn sequence_count(&self) -> usize {
+        self.sequences.len() + 1
+    }
+
+    /// In how many chains of the class the innermost line of `at` occurs, and in how many of
+    /// all leaf classes; for `other`, of `other`.
+    fn key(&self, at: ChainId, class: Class) -> (u32, u32) {
+        let line = self.line(at) as usize;
+        let own = self.by_class[line][class as usize];
+        (own, if class.is_leaf() { self.by_leaf[line] } else { own })
+    }
+
+    fn is_unique(&self, at: ChainId) -> bool {
+        self.outer[self.line(at) as usize] != SEVERAL
     }
 }
 
 /// The sites of one kernel's chains.
 pub struct Sites {
-    trimmed: FxHashMap<ChainId, ChainId>,
-    sites: FxHashMap<(ChainId, Class), ChainId>,
-    holders: FxHashMap<(Line, Class), usize>,
-    library_files: FxHashMap<Sym, bool>,
+    trimmed: Vec<Option<ChainId>>,
+    /// By class and trimmed chain.
+    sites: [Vec<Option<ChainId>>; Class::ALL.len()],
+    /// By line and class: how many chains have the line as their site.
+    holders: Vec<[u32; Class::ALL.len()]>,
+    lines: FxHashMap<Line, u32>,
+    library_files: Vec<Option<bool>>,
 }
 
 impl Sites {
@@ -490,18 +564,20 @@ impl Sites {
     /// innermost frame is the site. Host and control-flow frames are gone. `None` for a chain
     /// that was not added.
     pub fn site(&self, chain: ChainId, class: Class) -> Option<ChainId> {
-        let trimmed = self.trimmed.get(&chain)?;
-        self.sites.get(&(*trimmed, class)).copied()
+        let trimmed = self.trimmed(chain)?;
+        self.sites[class as usize].get(trimmed.index()).copied().flatten()
     }
 
     /// An added chain without its host and control-flow frames.
     pub fn trimmed(&self, chain: ChainId) -> Option<ChainId> {
-        self.trimmed.get(&chain).copied()
+        self.trimmed.get(chain.index()).copied().flatten()
     }
 
     /// How many chains of `class` have `line` as their site: two or more make it ambiguous.
     pub fn chains_at(&self, line: Line, class: Class) -> usize {
-        self.holders.get(&(line, class)).copied().unwrap_or(0)
+        self.lines
+            .get(&line)
+            .map_or(0, |&line| self.holders[line as usize][class as usize] as usize)
     }
 
     /// Whether a line is shown for two or more chains of `class`.
@@ -509,14 +585,15 @@ impl Sites {
         self.chains_at(line, class) > 1
     }
 
-    /// Every line that is the site of a chain of `class`.
+    /// Every line that is the site of a chain of `class`, in no particular order.
     pub fn lines(&self, class: Class) -> impl Iterator<Item = Line> + '_ {
-        self.holders.keys().filter(move |(_, c)| *c == class).map(|(line, _)| *line)
+        let holders = move |line: u32| self.holders[line as usize][class as usize];
+        self.lines.iter().filter(move |(_, at)| holders(**at) > 0).map(|(line, _)| *line)
     }
 
     /// Whether a file of an added chain is library code.
     pub fn is_library(&self, file: Sym) -> bool {
-        self.library_files.get(&file).copied().unwrap_or(false)
+        self.library_files.get(file.index()).copied().flatten().unwrap_or(false)
     }
 }
 
