@@ -20,4 +20,5 @@ pub mod object;
 pub mod plugin;
 pub mod require;
 pub mod site;
+pub mod source;
 pub mod verify;

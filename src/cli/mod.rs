@@ -12,6 +12,7 @@ pub mod compile;
 #[cfg(feature = "llvm")]
 pub mod opt;
 pub mod options;
+mod show;
 #[cfg(feature = "llvm")]
 pub mod verify;
 

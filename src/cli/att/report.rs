@@ -6,7 +6,7 @@ use anyhow::Result;
 use clap::Args;
 
 use super::{
-    MeasureOptions, Paths, percent, percent_or_unknown, print, print_json, print_warnings, show,
+    MeasureOptions, paths_of, percent, percent_or_unknown, print, print_json, print_warnings, show,
     table,
 };
 use crate::att::metrics::{LeafReport, TraceReport};
@@ -87,7 +87,7 @@ fn totals(report: &TraceReport) -> String {
 }
 
 fn top_lines(report: &TraceReport) -> String {
-    let paths = Paths::of(&[&report.report]);
+    let paths = paths_of(&[&report.report]);
     let mut table = table(&[&format!("line{}", paths.note()), "rows", "weight", "share"]);
     for line in &report.report.top_lines {
         table.add_row([
