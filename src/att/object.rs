@@ -8,8 +8,9 @@ use super::AttError;
 use super::remap::{MappedInstruction, MappedKernel, Mapping};
 use super::source;
 use crate::chain::{ChainId, Chains};
+use crate::leaf::LeafTable;
 use crate::object::disasm::{self, Disassembler};
-use crate::object::{CodeObject, DebugInfo, Function, Vaddr};
+use crate::object::{CodeObject, DebugInfo, Function, Lister, Vaddr};
 
 impl Mapping {
     /// The mappings of all code objects in a file, which may be a container; `label` is the
@@ -41,10 +42,12 @@ impl Mapping {
             .debug
             .as_ref()
             .ok_or_else(|| refuse("has no debug information: compile it with line tables (-g)"))?;
+        let table = LeafTable::default();
+        let lister = Lister { disassembler, table: &table };
         let mut texts = Texts::default();
         let mut kernels = Vec::new();
         for function in &object.functions {
-            let listing = object.listing(function, disassembler, chains);
+            let listing = lister.list(object, function, chains);
             if !listing.decoded {
                 return Err(refuse(
                     "cannot be compared with a trace, as there is no disassembler for its chip: \
