@@ -122,7 +122,7 @@ impl Report {
             function: &kernel.function,
             listing: &kernel.listing,
             disassembler: objects.disassembler_name(),
-            definition: kernel.definition,
+            definition: kernel.definition.or_else(|| ir.as_ref()?.definition()),
             library: &settings.library,
             ir: ir.as_ref(),
             top: self.top,
