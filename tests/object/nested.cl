@@ -1,6 +1,12 @@
 #include "helpers.h"
 
+#ifdef MOVED
+#line 100
+#endif
 static inline float square(float x) { return x * x; }
+#ifdef MOVED
+#line 7
+#endif
 
 static inline float twice(float x, float y) {
   float a = square(x);
