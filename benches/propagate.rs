@@ -4,7 +4,7 @@
 //! operations with at most 20,000 distinct locations, and prints the memory that the pass takes
 //! beyond the IR. The pass manager runs MLIR's verifier after each pass unless told otherwise, as
 //! mlir-opt does; both ways are timed.
-#![allow(unsafe_code)]
+#![allow(unsafe_code, missing_docs)]
 
 use std::cell::{Cell, LazyCell};
 use std::time::{Duration, Instant};
@@ -163,6 +163,9 @@ fn propagate(criterion: &mut Criterion) {
             group.sample_size(10).warm_up_time(Duration::from_millis(500));
             for pass in ["strip-debuginfo", "siteline-propagate"] {
                 group.bench_function(BenchmarkId::new(pass, operations), |bencher| {
+                    if pass == "siteline-propagate" && !memory_printed.replace(true) {
+                        print_memory(&module, operations);
+                    }
                     bencher.iter_custom(|times| (0..times).map(|_| module.run(pass, verify)).sum());
                 });
             }

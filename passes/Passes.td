@@ -70,7 +70,20 @@ def SitelineReport : Pass<"siteline-report"> {
   let description = [{
     Prints one JSON document with the chains of every device function, the site
     that the policy chooses for each, what the locations show now, and counts by
-    leaf class. The form is described in docs/passes.md. Changes nothing.
+    leaf class. Changes nothing.
+
+    `schema` is the number of the form, now 1, and `policy` the policy. Each of
+    `functions` has `name`, `kernel` (whether it is marked as one), `definition`
+    (`file:line`, or null), `operations`, `with_chain` (operations that have a
+    chain), and:
+
+    - `classes`: for each leaf class its `operations`, distinct `chains`, `lines`
+      and `effective_lines` that the locations show now, `site_lines` and
+      `site_effective_lines` that the sites are on, and `ambiguous_lines`, the
+      sites that two or more chains of the class share.
+    - `chains`: for each distinct chain its `class`, how many `operations` have
+      it, its `frames` (innermost first, each with `file`, `line`, `column` and
+      `function`), which of them is the `site`, and what is `shown` now.
   }];
   let options = !listconcat(SitelineOptions<>.sites, [
     Option<"output", "output", "std::string", [{"-"}],

@@ -58,8 +58,12 @@ pub struct Job {
     pub kernel: Option<String>,
 }
 
-/// Whether a source is LLVM IR: bitcode by its magic number, text by the file's name.
+/// Whether a source is LLVM IR: bitcode by its magic number, text by the file's name. Bytecode
+/// of MLIR is not, whatever its name.
 pub fn is_llvm_ir(source: &[u8], path: &Path) -> bool {
+    if source.starts_with(b"ML\xEFR") {
+        return false;
+    }
     source.starts_with(b"BC\xC0\xDE")
         || source.starts_with(&[0xDE, 0xC0, 0x17, 0x0B])
         || path.extension().is_some_and(|extension| extension == "ll" || extension == "bc")

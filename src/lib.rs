@@ -22,3 +22,8 @@ pub mod require;
 pub mod site;
 pub mod source;
 pub mod verify;
+
+/// The README's examples are compiled as tests.
+#[cfg(all(doctest, feature = "llvm"))]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -162,7 +162,7 @@ fn foreign_library() -> Option<String> {
         let name = path.rsplit('/').next().unwrap_or_default();
         ["libMLIR", "libLLVM"]
             .iter()
-            .any(|stem| name.strip_prefix(stem).is_some_and(|rest| is_foreign_version(rest)))
+            .any(|stem| name.strip_prefix(stem).is_some_and(is_foreign_version))
     })
 }
 

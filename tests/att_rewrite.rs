@@ -41,7 +41,7 @@ fn mapping_of(text: &str) -> Mapping {
             source,
         });
     }
-    Mapping { name: "made_up.hsaco".into(), gfxip: Some(9), kernels }
+    Mapping { name: "made_up.hsaco".into(), chip: Some("gfx950".into()), kernels }
 }
 
 fn here(path: &str) -> PathBuf {
@@ -61,7 +61,7 @@ fn the_seed_s_before_with_the_map_of_after_has_the_sources_of_after() {
     let folder = tempfile::tempdir().unwrap();
     let out = folder.path().join("out");
     let mapping = mapping_of(&fs::read_to_string(&after).unwrap());
-    let written = remap(&before, &mapping, &out, &options(false)).unwrap();
+    let written = remap(&before, &[mapping], &out, &options(false)).unwrap();
     assert_eq!((written.instructions, written.matched, written.changed), (2069, 2069, 2062));
     let (before, after, new) = (cells(&before), cells(&after), cells(&out.join("code.json")));
     assert_eq!(new.len(), 2070);
@@ -132,7 +132,7 @@ fn what_is_not_source_stays_byte_for_byte() {
     let folder = tempfile::tempdir().unwrap();
     let (trace, out) = (folder.path().join("trace"), folder.path().join("out"));
     small_folder(&trace);
-    let written = remap(&trace, &small_mapping(), &out, &options(false)).unwrap();
+    let written = remap(&trace, &[small_mapping()], &out, &options(false)).unwrap();
     assert_eq!((written.instructions, written.matched, written.changed), (10, 8, 8));
     assert_eq!(written.sources_missing.len(), 3, "{written:?}");
 
@@ -164,7 +164,7 @@ fn the_same_mapping_gives_the_same_bytes() {
     let folder = tempfile::tempdir().unwrap();
     let (trace, out) = (folder.path().join("trace"), folder.path().join("out"));
     small_folder(&trace);
-    let written = remap(&trace, &mapping_of(SMALL), &out, &options(false)).unwrap();
+    let written = remap(&trace, &[mapping_of(SMALL)], &out, &options(false)).unwrap();
     assert_eq!((written.matched, written.changed), (10, 0));
     assert_eq!(contents(&trace), contents(&out));
 }
@@ -174,7 +174,7 @@ fn whole_chains_are_written_when_asked_for() {
     let folder = tempfile::tempdir().unwrap();
     let (trace, out) = (folder.path().join("trace"), folder.path().join("out"));
     small_folder(&trace);
-    remap(&trace, &small_mapping(), &out, &options(true)).unwrap();
+    remap(&trace, &[small_mapping()], &out, &options(true)).unwrap();
     let rows = cells(&out.join("code.json"));
     assert_eq!(rows[1][3].get(), "\"/else/where/new.py:89 -> /src/made_up.py:9\"");
     assert_eq!(viewer(&out).len(), 1);
@@ -192,7 +192,7 @@ fn sources_are_saved_and_listed() {
         _ => path.into(),
     };
     let options = Options { locate: &locate, ..options(true) };
-    let written = remap(&trace, &small_mapping(), &out, &options).unwrap();
+    let written = remap(&trace, &[small_mapping()], &out, &options).unwrap();
     assert_eq!((written.sources_saved, written.sources_kept), (1, 1));
     let sources = viewer(&out);
     assert_eq!(fs::read(&sources["/else/where/new.py"]).unwrap(), b"made up");
@@ -220,7 +220,7 @@ fn a_lone_code_table_becomes_a_folder() {
     let folder = tempfile::tempdir().unwrap();
     let (code, out) = (folder.path().join("code.json"), folder.path().join("out"));
     fs::write(&code, SMALL).unwrap();
-    remap(&code, &small_mapping(), &out, &options(false)).unwrap();
+    remap(&code, &[small_mapping()], &out, &options(false)).unwrap();
     let names: Vec<_> = contents(&out).into_keys().collect();
     assert_eq!(names, ["code.json", "filenames.json", "snapshots.json"].map(PathBuf::from));
     let list: Value =
@@ -234,7 +234,8 @@ fn refused(mapping: &Mapping, options: &Options<'_>) -> String {
     let folder = tempfile::tempdir().unwrap();
     let (trace, out) = (folder.path().join("trace"), folder.path().join("out"));
     small_folder(&trace);
-    let error = remap(&trace, mapping, &out, options).unwrap_err().to_string();
+    let error =
+        remap(&trace, std::slice::from_ref(mapping), &out, options).unwrap_err().to_string();
     let left: Vec<_> = fs::read_dir(folder.path()).unwrap().collect();
     assert_eq!(left.len(), 1, "{left:?}");
     error
@@ -322,7 +323,7 @@ fn names_that_lead_elsewhere_write_nothing_elsewhere() {
     let before = contents(&trace);
     let locate = |_: &str| place.clone();
     let options = Options { locate: &locate, ..options(false) };
-    let written = remap(&trace, &mapping, &out, &options).unwrap();
+    let written = remap(&trace, &[mapping], &out, &options).unwrap();
     assert_eq!(written.sources_outside, 1);
     assert!(written.sources_saved >= 8, "{written:?}");
     assert_eq!(contents(&trace), before);

@@ -13,6 +13,7 @@
 use std::path::PathBuf;
 
 use crate::files::FileError;
+use crate::object::ObjectError;
 
 mod align;
 mod columns;
@@ -20,6 +21,7 @@ pub mod definition;
 pub mod diff;
 pub mod folder;
 pub mod metrics;
+mod object;
 mod read;
 pub mod remap;
 pub mod resite;
@@ -37,6 +39,9 @@ pub enum AttError {
     /// A file could not be read or written.
     #[error(transparent)]
     File(#[from] FileError),
+    /// A code object could not be read.
+    #[error(transparent)]
+    Object(#[from] ObjectError),
     /// The folder holds no trace, or several.
     #[error("'{}' {what}", path.display())]
     Folder {

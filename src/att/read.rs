@@ -368,13 +368,14 @@ impl<'t> Parser<'t> {
     }
 }
 
-/// Marks what follows the last `s_endpgm`, where it is nothing but fill.
+/// Marks the fill at a kernel's end. Code may stand between it and the last `s_endpgm`, but
+/// none that runs into it.
 fn mark_padding(rows: &mut [Row], chains: &Chains) {
     let mnemonic = |row: &Row| chains.str(row.isa).split_whitespace().next().unwrap_or_default();
-    let is_fill = |row: &Row| matches!(mnemonic(row), "s_nop" | "s_code_end");
-    let fill = rows.iter().rev().take_while(|row| is_fill(row)).count();
+    let is_fill = |row: &&Row| matches!(mnemonic(row), "s_nop" | "s_code_end");
+    let fill = rows.iter().rev().take_while(is_fill).count();
     let code = rows.len() - fill;
-    if code > 0 && mnemonic(&rows[code - 1]).starts_with("s_endpgm") {
+    if rows[..code].iter().any(|row| mnemonic(row).starts_with("s_endpgm")) {
         rows[code..].iter_mut().for_each(|row| row.kind = RowKind::Padding);
     }
 }

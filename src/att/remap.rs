@@ -16,10 +16,20 @@ use crate::leaf::LeafTable;
 pub struct Mapping {
     /// What the mapping is of, for messages: the object's path.
     pub name: String,
-    /// The chip's major number, such as 9, where it is known.
-    pub gfxip: Option<u32>,
-    /// The object's kernels.
+    /// The chip, such as `gfx950`, where it is known.
+    pub chip: Option<String>,
+    /// The object's kernels, and its other functions.
     pub kernels: Vec<MappedKernel>,
+}
+
+impl Mapping {
+    /// The chip's major number, such as 9, as a trace's `filenames.json` has it.
+    fn gfxip(&self) -> Option<u32> {
+        let digits = self.chip.as_deref()?.strip_prefix("gfx")?;
+        let digits = digits.split('-').next()?;
+        let major = if digits.len() > 2 { &digits[..digits.len() - 2] } else { digits };
+        major.parse().ok()
+    }
 }
 
 /// One kernel of a [`Mapping`].
@@ -54,21 +64,27 @@ pub struct Options<'a> {
     pub locate: &'a dyn Fn(&str) -> PathBuf,
 }
 
-/// Reads the trace at `path`, gives each row the Source that `mapping` has for it, and writes
-/// the folder `out`.
+/// Reads the trace at `path`, gives each row the Source that the first mapping of its code has
+/// for it, and writes the folder `out`.
 ///
 /// # Errors
-/// The trace cannot be read, its code is not that of the mapping, or `out` cannot be written;
-/// then there is no `out`.
+/// The trace cannot be read, its code is that of no mapping, or `out` cannot be written; then
+/// there is no `out`.
 pub fn remap(
     path: &Path,
-    mapping: &Mapping,
+    mappings: &[Mapping],
     out: &Path,
     options: &Options<'_>,
 ) -> Result<Written, AttError> {
     let original = Original::read(path, &LeafTable::default())?;
-    let sources = sources(&original.trace, mapping, options)?;
-    let rewrite = Rewrite { out, locate: options.locate, gfxip: mapping.gfxip };
+    let mut fitting = mappings.iter().map(|mapping| {
+        sources(&original.trace, mapping, options).map(|sources| (mapping, sources))
+    });
+    let first = fitting.next().ok_or_else(|| {
+        AttError::Mismatch("there is no code object to take the locations from".into())
+    })?;
+    let (mapping, sources) = first.or_else(|error| fitting.find_map(Result::ok).ok_or(error))?;
+    let rewrite = Rewrite { out, locate: options.locate, gfxip: mapping.gfxip() };
     rewrite.write(&original, &sources)
 }
 
@@ -226,4 +242,24 @@ fn no_kernel(trace: &Trace, mapping: &Mapping) -> AttError {
         names(trace.kernels.iter().map(|kernel| quoted(trace.kernel_name(kernel))).collect()),
         names(mapping.kernels.iter().map(|kernel| quoted(&kernel.symbol)).collect()),
     ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn chips_have_a_major_number() {
+        for (chip, major) in [
+            ("gfx950", Some(9)),
+            ("gfx90a", Some(9)),
+            ("gfx1201", Some(12)),
+            ("gfx9-4-generic", Some(9)),
+            ("gfx12-generic", Some(12)),
+            ("unknown", None),
+        ] {
+            let mapping = Mapping { chip: Some(chip.into()), ..Mapping::default() };
+            assert_eq!(mapping.gfxip(), major, "{chip}");
+        }
+    }
 }

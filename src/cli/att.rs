@@ -17,6 +17,7 @@ use crate::leaf::{LeafRule, LeafTable};
 use crate::site::Library;
 
 mod diff;
+mod remap;
 mod report;
 mod resite;
 
@@ -27,6 +28,8 @@ pub enum Command {
     Report(report::Options),
     /// Compares two traces, and shows which instructions moved from which line to which
     Diff(diff::Options),
+    /// Gives a trace the locations of another build of the same code, and writes a new folder
+    Remap(remap::Options),
     /// Chooses sites by policy for a trace whose Source has chains, and writes a new folder
     Resite(resite::Options),
 }
@@ -39,6 +42,7 @@ pub fn run(command: Command) -> Result<Outcome> {
     match command {
         Command::Report(options) => report::run(&options),
         Command::Diff(options) => diff::run(&options),
+        Command::Remap(options) => remap::run(&options),
         Command::Resite(options) => resite::run(&options),
     }
 }

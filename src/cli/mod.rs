@@ -35,9 +35,9 @@ enum Command {
     Lines(Box<lines::Lines>),
     Diff(Box<diff::Diff>),
     #[command(subcommand)]
-    Att(att::Command),
+    Att(Box<att::Command>),
     #[cfg(feature = "llvm")]
-    Opt(opt::Opt),
+    Opt(Box<opt::Opt>),
     #[cfg(feature = "llvm")]
     Compile(Box<compile::Compile>),
     #[cfg(feature = "llvm")]
@@ -70,7 +70,7 @@ fn run(command: Command) -> anyhow::Result<Outcome> {
         Command::Report(options) => report::run(&options),
         Command::Lines(options) => lines::run(&options),
         Command::Diff(options) => diff::run(&options),
-        Command::Att(command) => att::run(command),
+        Command::Att(command) => att::run(*command),
         #[cfg(feature = "llvm")]
         Command::Opt(options) => opt::run(&options),
         #[cfg(feature = "llvm")]

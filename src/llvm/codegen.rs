@@ -185,7 +185,9 @@ fn one_line(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// Errors that LLVM reports through a module's context while it works on it.
+/// Errors that LLVM reports through a module's context while it works on it. LLVM keeps the
+/// vector's address, so it is boxed.
+#[allow(clippy::box_collection)]
 struct Diagnostics {
     context: llvm_sys::prelude::LLVMContextRef,
     errors: Box<Vec<String>>,

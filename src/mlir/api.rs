@@ -1,6 +1,6 @@
 //! MLIR's C API as one table of function pointers.
 //!
-//! The table has two sources. Linked in ([`Api::linked`], feature `llvm`) it is what the plugin
+//! The table has two sources. Linked in (`Api::linked`, feature `llvm`) it is what the plugin
 //! and the command line use; looked up in a running process it is what the Python package uses.
 //! The types are declared here, not taken from generated bindings, so that the table needs no
 //! LLVM to compile. Signatures are those of the headers `mlir-c/IR.h`, `mlir-c/Support.h` and

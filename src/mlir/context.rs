@@ -13,6 +13,8 @@ use crate::plugin::driver;
 pub enum Dialects {
     /// Every upstream dialect; operations of others are refused.
     Upstream,
+    /// Every upstream dialect; operations of others are taken as they are.
+    UpstreamAndUnknown,
     /// Only `builtin`; operations of all others are taken as they are, in generic form.
     Builtin,
 }
@@ -28,6 +30,8 @@ pub struct MlirError {
 /// An MLIR context. Its passes run on the calling thread only.
 pub struct Context {
     raw: mlir_sys::MlirContext,
+    /// Boxed, since MLIR keeps the vector's address.
+    #[allow(clippy::box_collection)]
     diagnostics: Box<Vec<String>>,
 }
 
@@ -95,13 +99,13 @@ impl Context {
         // dialects are in the context, and the handler's vector is boxed, so it stays in place.
         let raw = unsafe {
             let registry = mlir_sys::mlirDialectRegistryCreate();
-            if dialects == Dialects::Upstream {
+            if dialects != Dialects::Builtin {
                 mlir_sys::mlirRegisterAllDialects(registry);
             }
             let raw = mlir_sys::mlirContextCreateWithRegistry(registry, false);
             mlir_sys::mlirDialectRegistryDestroy(registry);
-            mlir_sys::mlirContextSetAllowUnregisteredDialects(raw, dialects == Dialects::Builtin);
-            if dialects == Dialects::Upstream {
+            mlir_sys::mlirContextSetAllowUnregisteredDialects(raw, dialects != Dialects::Upstream);
+            if dialects != Dialects::Builtin {
                 mlir_sys::mlirRegisterAllLLVMTranslations(raw);
             }
             let data = (&raw mut *diagnostics).cast();
@@ -257,28 +261,34 @@ impl Drop for Module<'_> {
 
 /// A module read from a file of any dialect.
 ///
-/// Calls `work` with the module and whether it is in generic form only: what upstream's
-/// dialects refuse, such as IR of a newer MLIR, is read with `builtin` alone if it is in
-/// generic form.
+/// Calls `work` with the module and whether it must stay in generic form. Upstream's dialects
+/// are tried first, then with operations of unknown dialects taken as they are. What both
+/// refuse, such as IR of a newer MLIR, is read with `builtin` alone, if it is in generic form.
 ///
 /// # Errors
-/// What MLIR refuses in both ways (as upstream's dialects say it), or `work`'s own error.
+/// What MLIR refuses in all ways, or `work`'s own error.
 pub fn with_module<T>(
     source: &[u8],
     path: &Path,
     work: impl FnOnce(&mut Module<'_>, bool) -> anyhow::Result<T>,
 ) -> anyhow::Result<T> {
     let name = path.display().to_string();
-    let mut upstream = Context::new(Dialects::Upstream);
-    let refused = match upstream.parse(source, &name) {
-        Ok(mut module) => return work(&mut module, false),
-        Err(refused) => refused,
-    };
-    let mut builtin = Context::new(Dialects::Builtin);
-    match builtin.parse(source, &name) {
-        Ok(mut module) => work(&mut module, true),
-        Err(_) => Err(refused.into()),
+    let mut refusals: Vec<MlirError> = Vec::new();
+    for dialects in [Dialects::Upstream, Dialects::UpstreamAndUnknown, Dialects::Builtin] {
+        let mut context = Context::new(dialects);
+        match context.parse(source, &name) {
+            Ok(mut module) => return work(&mut module, dialects == Dialects::Builtin),
+            Err(refused) => refusals.push(refused),
+        }
     }
+    // What upstream's dialects say matters most, unless all they say is that one is unknown.
+    let known = refusals.iter().find(|refused| !is_unregistered(refused));
+    Err(known.unwrap_or(&refusals[0]).clone().into())
+}
+
+/// Whether MLIR refuses an operation only because it does not know its dialect.
+fn is_unregistered(error: &MlirError) -> bool {
+    error.diagnostics.iter().any(|text| text.contains("unregistered dialect"))
 }
 
 const _: () = {

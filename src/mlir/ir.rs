@@ -208,7 +208,7 @@ impl<'m> Ir<'m> {
         Loc(call!(self, mlirValueGetLocation(value.0)), PhantomData)
     }
 
-    /// Sets the location of a block argument that came from [`Ir::argument`].
+    /// Sets the location of a block argument that came from [`Ir::arguments`].
     pub fn set_argument_location(&self, argument: Value<'m>, location: Loc<'m>) {
         call!(self, mlirBlockArgumentSetLocation(argument.0, location.0));
     }

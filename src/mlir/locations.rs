@@ -332,7 +332,7 @@ impl<'m> Locations<'m> {
 
     /// The location of a chain's innermost frame alone: as the front end made it where the
     /// position was read.
-    fn frame_location(&mut self, chain: ChainId) -> Loc<'m> {
+    pub fn frame_location(&mut self, chain: ChainId) -> Loc<'m> {
         if let Some(known) = *entry(&mut self.frames, chain.index()) {
             return known;
         }

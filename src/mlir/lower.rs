@@ -4,6 +4,7 @@ use super::api::RawOperation;
 use super::context::{MlirError, Module};
 use super::functions;
 use super::ir::Ir;
+use super::normalize::normalize;
 
 /// What is wrong with the shape of a module that is to be compiled.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
@@ -53,6 +54,7 @@ const SCOPES: &str =
 pub fn lower(module: &mut Module<'_>, chip: &str, line_tables: bool) -> Result<(), MlirError> {
     module.run_pipeline(&gpu_module_pipeline(chip))?;
     if line_tables {
+        normalize(module.ir());
         module.run_pipeline(SCOPES)?;
     }
     Ok(())

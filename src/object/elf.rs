@@ -244,7 +244,7 @@ impl Elf {
         let name = || Cow::from(section.name.to_string());
         let malformed =
             |what: &'static str| Fault::within(name(), 0, Problem::Malformed(what.into()));
-        let (compression, size, packed) = if section.flags & u64::from(elf::SHF_COMPRESSED.0) != 0 {
+        let (compression, size, packed) = if section.flags & elf::SHF_COMPRESSED.0 != 0 {
             let mut at = 0;
             let header = raw
                 .read::<elf::CompressionHeader64<LE>>(&mut at)
@@ -321,12 +321,12 @@ impl Section {
 
     /// Whether the section holds code.
     pub fn is_code(&self) -> bool {
-        self.flags & u64::from(elf::SHF_EXECINSTR.0) != 0 && self.kind != elf::SHT_NOBITS.0
+        self.flags & elf::SHF_EXECINSTR.0 != 0 && self.kind != elf::SHT_NOBITS.0
     }
 
     /// Whether the section is loaded.
     pub fn is_loaded(&self) -> bool {
-        self.flags & u64::from(elf::SHF_ALLOC.0) != 0
+        self.flags & elf::SHF_ALLOC.0 != 0
     }
 }
 
