@@ -112,6 +112,62 @@ fn compressed(object: &Path, how: &str) -> PathBuf {
     out
 }
 
+/// The examples as siteline's driver compiles them, with sites and with whole chains.
+fn of_examples(folder: &Path) -> Vec<PathBuf> {
+    let examples = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples");
+    let mut paths = Vec::new();
+    for name in ["flash_attention", "pingpong_gemm", "wmma_gemm_gfx1201", "wmma_gemm_gfx1250"] {
+        let source = examples.join(name).with_extension("mlir").display().to_string();
+        let chip = name.rsplit('_').next().filter(|part| part.starts_with("gfx"));
+        for sites in ["--policy=distinct", "--no-sites"] {
+            let path = folder.join(format!("{name}{sites}.hsaco"));
+            let out = path.to_str().unwrap();
+            let chip = chip.unwrap_or("gfx950");
+            let arguments = ["compile", &source, "--chip", chip, "-g", sites, "-o", out];
+            let output = support::siteline(&arguments);
+            assert!(output.status.success(), "{output:?}");
+            paths.push(path);
+        }
+    }
+    paths
+}
+
+#[test]
+fn objects_of_the_driver_agree() {
+    let folder = TempDir::new().unwrap();
+    let paths = of_examples(folder.path());
+    let (instructions, rows) = compare(&paths);
+    println!("{} objects: {instructions} instructions and {rows} rows are equal", paths.len());
+}
+
+/// FlyDSL's and Triton's own objects, from the folder that `tools/kernels.sh` fills.
+#[test]
+fn objects_of_real_front_ends_agree() {
+    let folder = std::env::var_os("SITELINE_KERNELS").map_or_else(
+        || Path::new(env!("CARGO_MANIFEST_DIR")).join("target/kernels"),
+        PathBuf::from,
+    );
+    let mut paths = Vec::new();
+    find_objects(&folder, &mut paths);
+    if paths.is_empty() {
+        eprintln!("skipped: no .hsaco below '{}'", folder.display());
+        return;
+    }
+    let (instructions, rows) = compare(&paths);
+    println!("{} objects: {instructions} instructions and {rows} rows are equal", paths.len());
+}
+
+fn find_objects(folder: &Path, paths: &mut Vec<PathBuf>) {
+    let Ok(entries) = std::fs::read_dir(folder) else { return };
+    for path in entries.map(|entry| entry.unwrap().path()) {
+        if path.is_dir() {
+            find_objects(&path, paths);
+        } else if path.extension().is_some_and(|ending| ending == "hsaco") {
+            paths.push(path);
+        }
+    }
+}
+
 #[test]
 fn clang_objects_agree() {
     let folder = TempDir::new().unwrap();
