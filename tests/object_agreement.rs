@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 
 use siteline::chain::{ChainId, Chains};
-use siteline::object::{CodeObject, Role};
+use siteline::object::{CodeObject, Role, container};
 use tempfile::TempDir;
 
 #[path = "support/object.rs"]
@@ -147,23 +147,34 @@ fn objects_of_real_front_ends_agree() {
         || Path::new(env!("CARGO_MANIFEST_DIR")).join("target/kernels"),
         PathBuf::from,
     );
-    let mut paths = Vec::new();
-    find_objects(&folder, &mut paths);
-    if paths.is_empty() {
-        eprintln!("skipped: no .hsaco below '{}'", folder.display());
+    let mut files = Vec::new();
+    find_objects(&folder, &mut files);
+    if files.is_empty() {
+        eprintln!("skipped: no code objects below '{}'", folder.display());
         return;
+    }
+    let unpacked = TempDir::new().unwrap();
+    let mut paths = Vec::new();
+    for file in files {
+        let label = file.display().to_string();
+        for contained in container::read(&label, std::fs::read(&file).unwrap()).unwrap() {
+            let path = unpacked.path().join(format!("{}.hsaco", paths.len()));
+            std::fs::write(&path, &**contained.elf.data()).unwrap();
+            paths.push(path);
+        }
     }
     let (instructions, rows) = compare(&paths);
     println!("{} objects: {instructions} instructions and {rows} rows are equal", paths.len());
 }
 
-fn find_objects(folder: &Path, paths: &mut Vec<PathBuf>) {
+fn find_objects(folder: &Path, files: &mut Vec<PathBuf>) {
     let Ok(entries) = std::fs::read_dir(folder) else { return };
     for path in entries.map(|entry| entry.unwrap().path()) {
+        let name = path.to_string_lossy();
         if path.is_dir() {
-            find_objects(&path, paths);
-        } else if path.extension().is_some_and(|ending| ending == "hsaco") {
-            paths.push(path);
+            find_objects(&path, files);
+        } else if name.ends_with(".hsaco") || name.ends_with("gpu_module_to_binary.mlir") {
+            files.push(path);
         }
     }
 }
