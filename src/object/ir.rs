@@ -309,12 +309,7 @@ pub(crate) fn share(part: usize, total: usize) -> f64 {
 }
 
 impl Lost {
-    fn add(
-        &mut self,
-        chain: ChainId,
-        candidates: impl Iterator<Item = ChainId>,
-        chains: &Chains,
-    ) {
+    fn add(&mut self, chain: ChainId, candidates: impl Iterator<Item = ChainId>, chains: &Chains) {
         let frames: Vec<Frame> = chains.frames(chain).collect();
         let named = frames.iter().filter(|frame| frame.function.is_some()).count();
         let kept = |candidate: ChainId| {
