@@ -25,16 +25,30 @@ PACK = 8 if GFX950 else 4           # elements of a matrix operand in one lane
 DMA = 8 if GFX950 else 2            # elements that one lane moves to LDS at once
 TILE = KV_TILE * HEAD
 DMA_PER_TILE = TILE // (WAVES * 64 * DMA)
+VMCNT, LGKMCNT = 0xF70, 0xC07F      # of s_waitcnt, where the other counters do not wait
 LOG2E = 1.4426950408889634 / HEAD ** 0.5
+
+
+class Pack:
+    """Four f16; FlyDSL 0.5 has the type by name, 0.1 has not."""
+
+    ir_type = None
+
+    def __new__(cls, value):
+        return fx.Vector(value)
 
 
 @flyc.kernel
 def flash_attention(q: fx.Tensor, k: fx.Tensor, v: fx.Tensor, o: fx.Tensor, q_length: fx.Int32, kv_length: fx.Int32):
     # DMA from memory to LDS
 
+    def _at(pointer, offset):
+        return fx.add_offset(pointer, fx.make_int_tuple(offset))
+
     def _dma_one(source, offset, lds_offset):
         line = fx.make_layout(DMA, 1)
-        fx.copy_atom_call(dma_atom, fx.make_view(source + offset, line), fx.make_view(lds + lds_offset, line))
+        fx.copy_atom_call(dma_atom, fx.make_view(_at(source, offset), line),
+                          fx.make_view(_at(lds, lds_offset), line))
 
     def coop_dma_k(tile, buffer):
         for row in fx.range_constexpr(DMA_PER_TILE):
@@ -50,10 +64,10 @@ def flash_attention(q: fx.Tensor, k: fx.Tensor, v: fx.Tensor, o: fx.Tensor, q_le
     # Waits and barriers
 
     def _waitcnt_vm_n(count):
-        fx.rocdl.s_waitcnt(vmcnt=count)
+        fx.rocdl.s_waitcnt((count & 15) | (count >> 4) << 14 | VMCNT)
 
     def _wait_lds():
-        fx.rocdl.s_waitcnt(lgkmcnt=0)
+        fx.rocdl.s_waitcnt(LGKMCNT)
 
     def _barrier():
         fx.rocdl.sched_barrier(0)
@@ -71,8 +85,16 @@ def flash_attention(q: fx.Tensor, k: fx.Tensor, v: fx.Tensor, o: fx.Tensor, q_le
     def mfma_acc(a, b, c):
         return _mfma(a, b, c)
 
+    def _pack_at(pack):
+        return fx.add_offset(lds, fx.int_tuple_mul(fx.make_int_tuple(pack), fx.make_int_tuple(4)))
+
     def _load_pack(pack):
-        return fx.ptr_load(lds + fx.int_tuple_mul(pack, 4), fx.Float16x4)
+        return Pack(fx.ptr_load(_pack_at(pack), Pack))
+
+    def _copy_pack(pack):
+        held = fx.make_rmem_tensor(4, fx.Float16)
+        fx.copy_atom_call(lds_atom, fx.make_view(_pack_at(pack), fx.make_layout(4, 1)), held)
+        return fx.Vector(held.load())
 
     def _join(low, high):
         return fx.Vector.from_elements([low[at] for at in range(4)] + [high[at] for at in range(4)], fx.Float16)
@@ -80,8 +102,8 @@ def flash_attention(q: fx.Tensor, k: fx.Tensor, v: fx.Tensor, o: fx.Tensor, q_le
     def _read_k_pack(buffer, row, step):
         first = (buffer * TILE + (lane_in_half + row) * HEAD + half * PACK + step * 2 * PACK) // 4
         if fx.const_expr(GFX950):
-            return _join(_load_pack(first), _load_pack(first + 1))
-        return _load_pack(first)
+            return _join(_copy_pack(first), _copy_pack(first + 1))
+        return _copy_pack(first)
 
     def _read_v_pack(d, step):
         first = (2 * TILE + (lane_in_half + d) * KV_TILE + half * 4 + step * 2 * PACK) // 4
@@ -92,13 +114,13 @@ def flash_attention(q: fx.Tensor, k: fx.Tensor, v: fx.Tensor, o: fx.Tensor, q_le
     def read_q(step):
         pack = fx.make_rmem_tensor(PACK, fx.Float16)
         offset = query * HEAD + half * PACK + step * 2 * PACK
-        fx.copy_atom_call(q_atom, fx.make_view(q_buffer + offset, fx.make_layout(PACK, 1)), pack)
-        return pack.load()
+        fx.copy_atom_call(q_atom, fx.make_view(_at(q_buffer, offset), fx.make_layout(PACK, 1)), pack)
+        return fx.Vector(pack.load())
 
     # Softmax
 
     def _fmax(a, b):
-        return fx.maxnumf(a, b)
+        return a.maximumf(b)
 
     def _fadd(a, b):
         return a + b
@@ -110,10 +132,10 @@ def flash_attention(q: fx.Tensor, k: fx.Tensor, v: fx.Tensor, o: fx.Tensor, q_le
         return a * b
 
     def _exp2(a):
-        return fx.exp2(a)
+        return a.exp2()
 
     def other_half(value):
-        return fx.gpu.shuffle_xor(value, 32, 64)
+        return value.shuffle_xor(32, 64)
 
     def reduce(combine, values):
         if fx.const_expr(len(values) > 1):
@@ -131,7 +153,7 @@ def flash_attention(q: fx.Tensor, k: fx.Tensor, v: fx.Tensor, o: fx.Tensor, q_le
     def store_pack(pack, column):
         held = fx.make_rmem_tensor(4, fx.Float16)
         held.store(pack)
-        fx.copy_atom_call(o_atom, held, fx.make_view(o_buffer + (query * HEAD + column), fx.make_layout(4, 1)))
+        fx.copy_atom_call(o_atom, held, fx.make_view(_at(o_buffer, query * HEAD + column), fx.make_layout(4, 1)))
 
     def store_rows(accumulators, factor):
         for part, acc in enumerate(accumulators):
@@ -141,20 +163,22 @@ def flash_attention(q: fx.Tensor, k: fx.Tensor, v: fx.Tensor, o: fx.Tensor, q_le
 
     # Where this lane stands
 
+    Pack.ir_type = fx.Vector.make_type(4, fx.Float16)
     thread = fx.Int32(fx.thread_idx.x)
     wave = fx.Int32(fx.rocdl.readfirstlane(fx.Int32.ir_type, thread // 64))
     lane = thread % 64
     half = lane // 32
     lane_in_half = lane % 32
     query = fx.Int32(fx.block_idx.x) * (32 * WAVES) + wave * 32 + lane_in_half
-    q_buffer = fx.rocdl.make_buffer_ptr(fx.get_iter(q))
-    k_buffer = fx.rocdl.make_buffer_ptr(fx.get_iter(k))
-    v_buffer = fx.rocdl.make_buffer_ptr(fx.get_iter(v))
-    o_buffer = fx.rocdl.make_buffer_ptr(fx.get_iter(o))
+    q_buffer = fx.get_iter(fx.rocdl.make_buffer_tensor(q))
+    k_buffer = fx.get_iter(fx.rocdl.make_buffer_tensor(k))
+    v_buffer = fx.get_iter(fx.rocdl.make_buffer_tensor(v))
+    o_buffer = fx.get_iter(fx.rocdl.make_buffer_tensor(o))
     lds = fx.SharedAllocator().allocate(fx.Array[fx.Float16, 3 * TILE, 16]).peek().ptr
     dma_atom = fx.make_copy_atom(fx.rocdl.BufferCopyLDS(DMA * 16), fx.Float16)
     q_atom = fx.make_copy_atom(fx.rocdl.BufferCopy(PACK * 16), fx.Float16)
     o_atom = fx.make_copy_atom(fx.rocdl.BufferCopy64b(), fx.Float16)
+    lds_atom = fx.make_copy_atom(fx.UniversalCopy64b(), fx.Float16)
 
     q_packs = [read_q(step) for step in range(HEAD // (2 * PACK))]
     tiles = kv_length // KV_TILE
@@ -163,7 +187,7 @@ def flash_attention(q: fx.Tensor, k: fx.Tensor, v: fx.Tensor, o: fx.Tensor, q_le
 
     row_max = fx.Float32(-1.0e30)
     row_sum = fx.Float32(0.0)
-    o_acc = [fx.Vector.filled(16, 0.0, fx.Float32) for _ in range(HEAD // 32)]
+    o_0, o_1, o_2, o_3 = [fx.Vector.filled(16, 0.0, fx.Float32) for _ in range(HEAD // 32)]
 
     for tile in range(fx.Int32(0), tiles, fx.Int32(1)):
         next_buffer = 1 - buffer
@@ -195,7 +219,7 @@ def flash_attention(q: fx.Tensor, k: fx.Tensor, v: fx.Tensor, o: fx.Tensor, q_le
         row_sum = _fadd(_fmul(row_sum, correction), reduce(_fadd, weights))
         row_max = new_max
         p_packs = [pack_f16(weights[at:at + PACK]) for at in range(0, 32, PACK)]
-        o_acc = [scale_all(acc, correction) for acc in o_acc]
+        o_acc = [scale_all(acc, correction) for acc in (o_0, o_1, o_2, o_3)]
 
         # V is visible to all waves before GEMM 2.
         _waitcnt_vm_n(DMA_PER_TILE)
@@ -214,11 +238,12 @@ def flash_attention(q: fx.Tensor, k: fx.Tensor, v: fx.Tensor, o: fx.Tensor, q_le
         _wait_lds()
         _barrier()
         buffer = next_buffer
+        o_0, o_1, o_2, o_3 = o_acc
 
     # Epilogue: divide by the sum and store.
     inverse = 1.0 / row_sum
     if query < q_length:
-        store_rows(o_acc, inverse)
+        store_rows([o_0, o_1, o_2, o_3], inverse)
 
 
 @flyc.jit
