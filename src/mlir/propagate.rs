@@ -5,7 +5,7 @@ use std::str::FromStr;
 use rustc_hash::FxHashMap;
 
 use super::functions::{self, Classifier, Function};
-use super::ir::{Ir, Loc, Op, Value};
+use super::ir::{Ir, Loc, LocKind, Op, Value};
 use super::locations::{Locations, Reading, SITE_MARK, Status};
 use crate::chain::{ChainId, Line};
 use crate::leaf::Class;
@@ -253,11 +253,20 @@ impl<'m> Rewriter<'_, 'm> {
             || reading.is_plain;
         let site = if stays { None } else { self.site(&reading, slot.class) };
         let Some(site) = site else { return slot.location };
-        let is_whole = reading.chains[..] == [site];
-        match self.origin {
-            Origin::Keep if is_whole => reading.original,
-            _ => self.locations.with_origin(site, &reading, self.origin),
+        let is_whole = self.origin == Origin::Keep && reading.chains[..] == [site];
+        if is_whole && self.says_so(&reading, site) {
+            reading.original
+        } else {
+            self.locations.with_origin(site, &reading, self.origin)
         }
+    }
+
+    /// Whether an original says its chain in the form that survives to DWARF: upstream loses
+    /// frames of names around call sites, of call sites in call sites' callees and of unknown
+    /// parts. A front end's own metadata is left to it.
+    fn says_so(&mut self, reading: &Reading<'m>, chain: ChainId) -> bool {
+        let kind = self.locations.ir().kind(reading.original);
+        matches!(kind, LocKind::Fused { .. }) || self.locations.build(chain) == reading.original
     }
 
     /// The one site of all chains; where they differ, their nearest common caller; where there

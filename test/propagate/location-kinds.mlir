@@ -55,9 +55,9 @@ gpu.module @m {
     // Unknown parts leave what is known.
     // CHECK: rocdl.s.barrier loc(unknown)
     rocdl.s.barrier loc(unknown)
-    // CHECK: rocdl.s.barrier loc(callsite(unknown at "k.py":34:1))
+    // CHECK: rocdl.s.barrier loc(fused<loc(callsite(unknown at "k.py":34:1))>["k.py":34:1])
     rocdl.s.barrier loc(callsite(unknown at "k.py":34:1))
-    // CHECK: rocdl.s.barrier loc(callsite("k.py":35:1 at unknown))
+    // CHECK: rocdl.s.barrier loc(fused<loc(callsite("k.py":35:1 at unknown))>["k.py":35:1])
     rocdl.s.barrier loc(callsite("k.py":35:1 at unknown))
     // MLIR itself leaves unknown children out.
     // CHECK: rocdl.s.barrier loc("k.py":36:1)
