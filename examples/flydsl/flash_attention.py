@@ -196,6 +196,8 @@ def flash_attention(q: fx.Tensor, k: fx.Tensor, v: fx.Tensor, o: fx.Tensor, q_le
         coop_dma_v(tile)
         if tile + 1 < tiles:
             coop_dma_k(tile + 1, next_buffer)
+        else:
+            _waitcnt_vm_n(0)
         _waitcnt_vm_n(2 * DMA_PER_TILE)
         _barrier()
 
