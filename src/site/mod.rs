@@ -177,9 +177,10 @@ impl Default for Library {
     }
 }
 
-/// Python's names for code without a file, such as `<frozen importlib._bootstrap>`.
+/// What stands for code without a file: Python's names, such as `<frozen importlib._bootstrap>`,
+/// and MLIR's `-` for text that a front end parsed.
 fn is_generated(path: &str) -> bool {
-    path.starts_with('<') && path.ends_with('>')
+    path == "-" || (path.starts_with('<') && path.ends_with('>'))
 }
 
 /// Python's standard library: below `lib/python3.N`, but not in a folder of packages.
