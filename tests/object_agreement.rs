@@ -197,7 +197,8 @@ fn clang_objects_agree() {
     compile("nested.cl", "gfx1100", &["-gline-tables-only"], &lines_only);
     paths.push(lines_only);
     let made_up = folder.join("generated.hsaco");
-    std::fs::write(&made_up, generated::object(generated::Size { rows: 800, inlined: 90 })).unwrap();
+    std::fs::write(&made_up, generated::object(generated::Size { rows: 800, inlined: 90 }))
+        .unwrap();
     run("llvm-dwarfdump-22", &["--verify", made_up.to_str().unwrap()]);
     paths.push(made_up);
     let (instructions, rows) = compare(&paths);

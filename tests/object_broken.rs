@@ -89,7 +89,10 @@ fn sections_that_reach_outside_are_named() {
         let header = header_of(&data, ".debug_line");
         put(&mut data, header + field, number);
         let message = error(data).to_string();
-        assert!(message.contains("section .debug_line") && message.contains("outside"), "{message}");
+        assert!(
+            message.contains("section .debug_line") && message.contains("outside"),
+            "{message}"
+        );
     }
 }
 
@@ -130,7 +133,8 @@ fn a_line_program_without_an_end_is_an_error() {
 
 #[test]
 fn a_line_program_of_a_huge_length_is_an_error() {
-    let data = with_section(".debug_line", |line| line[..4].copy_from_slice(&[0xef, 255, 255, 255]));
+    let data =
+        with_section(".debug_line", |line| line[..4].copy_from_slice(&[0xef, 255, 255, 255]));
     let fault = error(data).fault;
     assert!(matches!(fault.problem, Problem::EndsEarly(_)), "{fault}");
     let data = with_section(".debug_info", |info| {
@@ -208,7 +212,10 @@ fn bomb(claimed: u64, real: u64) -> Vec<u8> {
 fn a_bomb_is_refused_and_takes_little_memory() {
     let before = most_memory();
     let message = error(bomb(DECOMPRESSED_CAP + 1, 1 << 20)).to_string();
-    assert!(message.contains("more than 536870912 bytes, the most that siteline reads"), "{message}");
+    assert!(
+        message.contains("more than 536870912 bytes, the most that siteline reads"),
+        "{message}"
+    );
     error(bomb(u64::MAX, 1 << 20));
     // It claims little and gives much.
     let message = error(bomb(1000, 1 << 30)).to_string();
