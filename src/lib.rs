@@ -10,6 +10,8 @@ pub mod cli;
 #[cfg(feature = "llvm")]
 pub mod driver;
 pub mod files;
+#[doc(hidden)]
+pub mod fuzzing;
 pub mod identity;
 pub mod leaf;
 #[cfg(feature = "llvm")]

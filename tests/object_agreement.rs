@@ -10,6 +10,9 @@ use tempfile::TempDir;
 #[path = "support/object.rs"]
 mod support;
 
+#[path = "support/generated.rs"]
+mod generated;
+
 use support::{ToolFrame, compile, dump_rows, list, normalise, read, run, symbolize};
 
 const CHIPS: [&str; 5] = ["gfx90a", "gfx942", "gfx1100", "gfx1201", "gfx1250"];
@@ -193,6 +196,11 @@ fn clang_objects_agree() {
     let lines_only = folder.join("lines-only.hsaco");
     compile("nested.cl", "gfx1100", &["-gline-tables-only"], &lines_only);
     paths.push(lines_only);
+    let made_up = folder.join("generated.hsaco");
+    std::fs::write(&made_up, generated::object(generated::Size { rows: 800, inlined: 90 }))
+        .unwrap();
+    run("llvm-dwarfdump-22", &["--verify", made_up.to_str().unwrap()]);
+    paths.push(made_up);
     let (instructions, rows) = compare(&paths);
     println!("{} objects: {instructions} instructions and {rows} rows are equal", paths.len());
     assert!(paths.len() >= 12 && instructions > 1000, "{instructions} instructions");

@@ -1,6 +1,6 @@
 //! `report`, `lines` and `diff` on fixtures, with whatever disassembler is there, or none.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::process::{Command, Output};
 
@@ -232,4 +232,34 @@ fn what_is_no_code_object_is_one_sentence() {
     let message = fails(&["report", &path], 2);
     assert_eq!(message.lines().count(), 1, "{message}");
     assert!(message.contains(&path) && message.contains("this is no code object"), "{message}");
+}
+
+/// The keys of an object and of all that is in it.
+fn keys(value: &Value, into: &mut BTreeSet<String>) {
+    match value {
+        Value::Object(map) => map.iter().for_each(|(key, value)| {
+            into.insert(key.clone());
+            keys(value, into);
+        }),
+        Value::Array(items) => items.iter().for_each(|item| keys(item, into)),
+        _ => {}
+    }
+}
+
+#[test]
+fn every_key_is_documented() {
+    let (a, b) = (fixture("nested.gfx942.hsaco"), fixture("moved.gfx942.hsaco"));
+    let mut all = BTreeSet::new();
+    keys(&json(&["report", "--json", &a]), &mut all);
+    keys(&json(&["lines", "--json", &a]), &mut all);
+    keys(&json(&["diff", "--json", &a, &b]), &mut all);
+    let leaf = siteline::object::metrics::LeafReport::default();
+    keys(&serde_json::to_value(leaf).unwrap(), &mut all);
+    keys(&serde_json::to_value(siteline::object::ir::Lost::default()).unwrap(), &mut all);
+    let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/report.md");
+    let docs = std::fs::read_to_string(docs).unwrap();
+    for key in all {
+        let named = [format!("`{key}`"), format!("\"{key}\"")];
+        assert!(named.iter().any(|name| docs.contains(name)), "{key} is not in docs/report.md");
+    }
 }
