@@ -24,6 +24,7 @@ namespace siteline {
 #define GEN_PASS_DEF_SITELINEPROPAGATE
 #define GEN_PASS_DEF_SITELINEREPORT
 #define GEN_PASS_DEF_SITELINERESTORE
+#define GEN_PASS_DEF_SITELINESCOPES
 #include "Passes.h.inc"
 } // namespace siteline
 
@@ -82,6 +83,16 @@ struct Restore : siteline::impl::SitelineRestoreBase<Restore> {
   }
 };
 
+struct Scopes : siteline::impl::SitelineScopesBase<Scopes> {
+  using SitelineScopesBase::SitelineScopesBase;
+
+  void runOnOperation() override {
+    Operation *op = getOperation();
+    finish(*this, op, siteline::run_scopes(address(op), toRust(library)),
+           [&] { signalPassFailure(); });
+  }
+};
+
 struct Report : siteline::impl::SitelineReportBase<Report> {
   using SitelineReportBase::SitelineReportBase;
 
@@ -120,6 +131,7 @@ void siteline::register_passes() {
   std::call_once(once, [] {
     PassRegistration<Propagate>();
     PassRegistration<Restore>();
+    PassRegistration<Scopes>();
     PassRegistration<::Report>();
     PassPipelineRegistration<PipelineOptions>(
         "siteline", "Give every operation its site", buildPipeline);

@@ -65,6 +65,27 @@ def SitelineRestore : Pass<"siteline-restore"> {
   }];
 }
 
+def SitelineScopes : Pass<"siteline-scopes"> {
+  let summary = "Give functions in the LLVM dialect scopes for line tables";
+  let description = [{
+    Takes the place of `ensure-debug-info-scope-on-llvm-func`, just before the
+    translation to LLVM IR. Every function of every chain gets one subprogram:
+    named as the chain's name locations say, else as the source says (the `def`
+    around the line, in a Python file that can be read), else `file:line`; in its
+    own file, with the line of its definition where the source says it. All
+    levels of a chain stay, as `inlinedAt`. Only line tables are asked for.
+
+    A fused location shows the one line of its children, or their nearest common
+    caller, or the first; never line 0. What it was stays as metadata. Parts of a
+    call site that are unknown are left out. Inferred locations carry the
+    discriminator 0x517e11e. Functions that have a scope stay as they are.
+  }];
+  let options = [
+    ListOption<"library", "library", "std::string",
+      "Globs for paths of code that the kernel's author did not write">
+  ];
+}
+
 def SitelineReport : Pass<"siteline-report"> {
   let summary = "Print chains, sites and coverage as JSON";
   let description = [{

@@ -94,7 +94,8 @@ pub fn compile(source: &[u8], path: &Path, job: &Job) -> anyhow::Result<Vec<u8>>
     if job.emit == Emit::Mlir {
         return Ok(mlir.print(Printing { generic: false, locations: true }));
     }
-    lower::lower(&mut mlir, &job.chip, job.debug)?;
+    let settings = job.sites.as_ref().map(|sites| sites.settings.clone()).unwrap_or_default();
+    lower::lower(&mut mlir, &job.chip, job.debug.then_some(&settings))?;
     let module = translate(&mut mlir, &llvm, job)?;
     finish(&llvm, &module, &backend, job)
 }

@@ -10,7 +10,7 @@ use std::path::Path;
 use crate::leaf::LeafTable;
 use crate::mlir::api::{Api, RawOperation};
 use crate::mlir::ir::Ir;
-use crate::mlir::{propagate, report, restore};
+use crate::mlir::{propagate, report, restore, scopes};
 use crate::site::{Library, Settings};
 
 #[cxx::bridge(namespace = "siteline")]
@@ -32,6 +32,7 @@ mod bridge {
     extern "Rust" {
         fn run_propagate(op: usize, options: SiteOptions, origin: String) -> Report;
         fn run_restore(op: usize) -> Report;
+        fn run_scopes(op: usize, library: Vec<String>) -> Report;
         fn run_report(op: usize, options: SiteOptions, output: String) -> Report;
     }
 
@@ -97,6 +98,14 @@ fn run_propagate(op: usize, options: SiteOptions, origin: String) -> Report {
 fn run_restore(op: usize) -> Report {
     guarded(|| {
         restore::restore(ir(op));
+        Ok(())
+    })
+}
+
+fn run_scopes(op: usize, library: Vec<String>) -> Report {
+    guarded(|| {
+        let settings = Settings { library: Library::new(&library)?, ..Settings::default() };
+        scopes::scopes(ir(op), &settings)?;
         Ok(())
     })
 }

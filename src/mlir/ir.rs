@@ -410,6 +410,18 @@ impl<'m> Ir<'m> {
         Attribute(call!(self, mlirLocationGetAttribute(location.0)), PhantomData)
     }
 
+    /// The elements of an array attribute, from its text. `None` where MLIR refuses the text.
+    pub fn parse_array(&self, text: &str) -> Option<Vec<Attribute<'m>>> {
+        let array = call!(self, mlirAttributeParseGet(self.context, text.into()));
+        if array.0.is_null() || !call!(self, mlirAttributeIsAArray(array)) {
+            return None;
+        }
+        let count = call!(self, mlirArrayAttrGetNumElements(array));
+        let element =
+            |at| Attribute(call!(self, mlirArrayAttrGetElement(array, at)), PhantomData);
+        Some((0..count).map(element).collect())
+    }
+
     /// A string attribute.
     pub fn string_attribute(&self, text: &str) -> Attribute<'m> {
         Attribute(call!(self, mlirStringAttrGet(self.context, text.into())), PhantomData)

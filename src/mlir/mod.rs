@@ -11,7 +11,7 @@ pub mod ir;
 pub mod locations;
 #[cfg(feature = "llvm")]
 pub mod lower;
-pub mod normalize;
 pub mod propagate;
 pub mod report;
 pub mod restore;
+pub mod scopes;
