@@ -65,6 +65,34 @@ def SitelineRestore : Pass<"siteline-restore"> {
   }];
 }
 
+def SitelineInfer : Pass<"siteline-infer"> {
+  let summary = "Give operations without a usable location one that is inferred";
+  let description = [{
+    An operation whose location is unknown, has only library frames, or is the
+    line of the function itself gets the site of the operation that it belongs
+    to: the first of these that has one.
+
+    1. The only user, followed from user to user: a constant or index
+       arithmetic is made for what it feeds.
+    2. The last of the operations in the same block that define its operands: a
+       conversion of a result belongs to what made the result.
+    3. The nearest operation in the block; of two, the one behind.
+    4. The operation around the region.
+    5. The nearest operation in the function, for blocks without any location.
+
+    Inferred locations are marked, with the original inside, so that
+    `siteline-restore` finds it:
+    `fused<"siteline.inferred">[fused<original>["k.py":11:1]]`. They are never
+    taken for the site of another operation, so a second run changes nothing.
+  }];
+  let options = [
+    ListOption<"library", "library", "std::string",
+      "Globs for paths of code that the kernel's author did not write">,
+    Option<"origin", "origin", "std::string", [{"keep"}],
+      "What becomes of original locations: keep (as metadata) or drop">
+  ];
+}
+
 def SitelineScopes : Pass<"siteline-scopes"> {
   let summary = "Give functions in the LLVM dialect scopes for line tables";
   let description = [{

@@ -16,9 +16,9 @@ pub mod leaf;
 pub mod llvm;
 pub mod mlir;
 pub mod object;
+pub mod outline;
 #[cfg(feature = "llvm")]
 pub mod plugin;
-pub mod outline;
 pub mod require;
 pub mod site;
 pub mod source;

@@ -231,7 +231,9 @@ impl<'m> Locations<'m> {
     ) -> Reading<'m> {
         let shown = self.append(callee.shown, caller.shown);
         if callee.status == Status::Inferred {
-            return Reading { shown, ..callee.clone() };
+            // Nothing was kept where the original is the location itself.
+            let original = if callee.original == inner { location } else { callee.original };
+            return Reading { shown, original, ..callee.clone() };
         }
         if callee.origin.is_some() && self.is_within(&caller.chains, &callee.chains) {
             return Reading { shown, origin: None, ..callee.clone() };
@@ -286,17 +288,16 @@ impl<'m> Locations<'m> {
         let status = metadata.map_or(Status::Free, |metadata| self.status_of(metadata));
         let shown = self.shown_of(parts);
         if status == Status::Inferred {
-            return self.inferred(shown, parts);
+            return self.inferred(location, shown, parts);
         }
         let is_whole = status == Status::Scoped;
-        let original = if is_whole
-            || parts.iter().map(|part| part.original).eq(children.iter().copied())
-        {
-            location
-        } else {
-            let originals: Vec<_> = parts.iter().map(|part| part.original).collect();
-            self.ir.fused(&originals, metadata)
-        };
+        let original =
+            if is_whole || parts.iter().map(|part| part.original).eq(children.iter().copied()) {
+                location
+            } else {
+                let originals: Vec<_> = parts.iter().map(|part| part.original).collect();
+                self.ir.fused(&originals, metadata)
+            };
         let mut chains: ChainList =
             parts.iter().flat_map(|part| part.chains.iter().copied()).collect();
         limit(&mut chains);
@@ -326,10 +327,15 @@ impl<'m> Locations<'m> {
     }
 
     /// An inferred location stands for the original that it keeps, if any.
-    fn inferred(&self, shown: Option<ChainId>, parts: &[Reading<'m>]) -> Reading<'m> {
+    fn inferred(
+        &self,
+        location: Loc<'m>,
+        shown: Option<ChainId>,
+        parts: &[Reading<'m>],
+    ) -> Reading<'m> {
         let (chains, original) = match parts {
             [part] if part.origin.is_some() => (part.chains.clone(), part.original),
-            _ => (ChainList::new(), self.ir.unknown()),
+            _ => (ChainList::new(), location),
         };
         let status = Status::Inferred;
         Reading { chains, shown, original, status, is_plain: false, origin: None }
@@ -419,6 +425,18 @@ impl<'m> Locations<'m> {
     pub fn build_with(&mut self, chain: ChainId, metadata: Attribute<'m>) -> Loc<'m> {
         let frame = self.frame_location(chain);
         let marked = self.ir.fused(&[frame], Some(metadata));
+        let outer = self.chains.outer(chain).map(|outer| self.build(outer));
+        self.inside(marked, outer)
+    }
+
+    /// A chain as nested call sites, marked as inferred, with the original where it is kept.
+    pub fn build_inferred(&mut self, chain: ChainId, original: Option<Loc<'m>>) -> Loc<'m> {
+        let mut frame = self.frame_location(chain);
+        if let Some(original) = original {
+            frame = self.ir.fused(&[frame], Some(self.ir.location_attribute(original)));
+        }
+        let mark = self.ir.string_attribute(INFERRED_MARK);
+        let marked = self.ir.fused(&[frame], Some(mark));
         let outer = self.chains.outer(chain).map(|outer| self.build(outer));
         self.inside(marked, outer)
     }

@@ -7,6 +7,7 @@ pub mod api;
 #[cfg(feature = "llvm")]
 pub mod context;
 pub mod functions;
+pub mod infer;
 pub mod ir;
 pub mod locations;
 #[cfg(feature = "llvm")]

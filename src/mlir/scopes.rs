@@ -243,7 +243,7 @@ impl<'m> Maker<'m> {
         let unit = format!(
             "#llvm.di_compile_unit<id = distinct[0]<>, sourceLanguage = DW_LANG_C, \
              file = {}, producer = \"siteline\", isOptimized = true, \
-             emissionKind = LineTablesOnly>",
+             emissionKind = Full, nameTableKind = None>",
             file_text(&self.subprograms[0].file)
         );
         let mut text = String::from("[");
@@ -307,8 +307,8 @@ impl<'m> Maker<'m> {
         let ir = self.locations.ir();
         let original = self.locations.read(location).original;
         let chains = &self.locations.chains;
-        let keeps = matches!(ir.kind(location), super::ir::LocKind::Fused { .. })
-            || original != location;
+        let keeps =
+            matches!(ir.kind(location), super::ir::LocKind::Fused { .. }) || original != location;
         let mut outer = None;
         for (level, &(frame, scope)) in frames.iter().enumerate().rev() {
             let place = ir.file_loc(chains.str(frame.file), frame.line, frame.column);

@@ -241,9 +241,8 @@ pub(crate) fn without_number(symbol: &str) -> &str {
 /// Cuts the frames outside the outermost one whose function is the kernel; frames are given
 /// innermost first.
 pub fn cut_host_frames(chains: &Chains, symbol: &str, frames: &mut Vec<Frame>) {
-    let is_kernel = |frame: &Frame| {
-        frame.function.is_some_and(|f| is_kernel_function(chains.str(f), symbol))
-    };
+    let is_kernel =
+        |frame: &Frame| frame.function.is_some_and(|f| is_kernel_function(chains.str(f), symbol));
     if let Some(body) = frames.iter().rposition(is_kernel) {
         frames.truncate(body + 1);
     }
