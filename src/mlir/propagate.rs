@@ -91,7 +91,7 @@ pub(super) fn sites_of<'m>(
 /// The frame of the kernel function itself, from the function operation's location: where
 /// function names are known, the frame named like the kernel; else the innermost one that is
 /// not library. A location that is one plain position is taken as it is.
-fn definition<'m>(
+pub(super) fn definition<'m>(
     locations: &mut Locations<'m>,
     settings: &Settings,
     function: &Function<'m>,
@@ -272,20 +272,13 @@ impl<'m> Rewriter<'_, 'm> {
     /// The one site of all chains; where they differ, their nearest common caller; where there
     /// is none, the site of the first.
     fn site(&self, reading: &Reading<'m>, class: Class) -> Option<ChainId> {
-        let chains = &self.locations.chains;
         if let [chain] = reading.chains[..] {
             return self.sites.site(chain, class);
         }
         let sites: Vec<ChainId> =
             reading.chains.iter().filter_map(|&chain| self.sites.site(chain, class)).collect();
         let (&first, rest) = sites.split_first()?;
-        let line = |at| chains.innermost(at).line();
-        if rest.iter().all(|&other| line(other) == line(first)) {
-            return Some(first);
-        }
-        rest.iter()
-            .try_fold(first, |common, &other| chains.common_suffix(common, other))
-            .or(Some(first))
+        self.locations.common(first, rest.iter().copied()).or(Some(first))
     }
 }
 

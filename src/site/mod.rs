@@ -239,6 +239,16 @@ pub(crate) fn without_number(symbol: &str) -> &str {
     }
 }
 
+/// Cuts the frames outside the outermost one whose function is the kernel; frames are given
+/// innermost first.
+pub fn cut_host_frames(chains: &Chains, symbol: &str, frames: &mut Vec<Frame>) {
+    let is_kernel =
+        |frame: &Frame| frame.function.is_some_and(|f| is_kernel_function(chains.str(f), symbol));
+    if let Some(body) = frames.iter().rposition(is_kernel) {
+        frames.truncate(body + 1);
+    }
+}
+
 /// Whether a front end generated this function out of the body of an `if`, `for` or `while`:
 /// FlyDSL's `__then_4`, `__else_4`, `__for_body_7`, `__while_before_9`, `__while_after_9`.
 pub fn is_control_flow_function(function: &str) -> bool {
@@ -326,12 +336,8 @@ impl<'a> SiteModel<'a> {
     }
 
     fn cut_host_frames(&self, chains: &Chains, frames: &mut Vec<Frame>) {
-        let Some(symbol) = self.kernel.symbol else { return };
-        let is_kernel = |frame: &Frame| {
-            frame.function.is_some_and(|f| is_kernel_function(chains.str(f), symbol))
-        };
-        if let Some(body) = frames.iter().rposition(is_kernel) {
-            frames.truncate(body + 1);
+        if let Some(symbol) = self.kernel.symbol {
+            cut_host_frames(chains, symbol, frames);
         }
     }
 
