@@ -8,6 +8,7 @@ use inkwell::module::Module as LlvmModule;
 use inkwell::targets::FileType;
 
 use crate::llvm::codegen::{self, Backend};
+use crate::llvm::sites::{Subprograms, Which, place};
 use crate::llvm::{device_libs, link};
 use crate::mlir::context::{Context, Dialects, Module, Printing};
 use crate::mlir::infer::infer;
@@ -88,7 +89,7 @@ pub fn compile(source: &[u8], path: &Path, job: &Job) -> anyhow::Result<Vec<u8>>
             anyhow::bail!("'{}' is LLVM IR: --emit mlir needs MLIR", path.display());
         }
         let module = codegen::read_module(&llvm, source, &path.display().to_string())?;
-        return finish(&llvm, &module, &backend, job);
+        return finish(&llvm, &module, &backend, job, true);
     }
     let mut context = Context::new(Dialects::Upstream);
     let mut mlir = context.parse(source, &path.display().to_string())?;
@@ -104,7 +105,7 @@ pub fn compile(source: &[u8], path: &Path, job: &Job) -> anyhow::Result<Vec<u8>>
         add_scopes(&mut mlir, job.sites.as_ref())?;
     }
     let module = translate(&mut mlir, &llvm, job)?;
-    finish(&llvm, &module, &backend, job)
+    finish(&llvm, &module, &backend, job, false)
 }
 
 fn infer_sites(mlir: &mut Module<'_>, sites: &Sites) {
@@ -140,13 +141,19 @@ fn finish<'c>(
     module: &LlvmModule<'c>,
     backend: &Backend,
     job: &Job,
+    is_llvm_ir: bool,
 ) -> anyhow::Result<Vec<u8>> {
     if !job.debug {
         module.strip_debug_info();
     }
     backend.prepare(module);
     device_libs::link(llvm, module, &job.chip, job.device_libs.as_deref())?;
+    let subprograms = Subprograms::of(module);
     backend.optimize(module)?;
+    if let (Some(sites), true) = (&job.sites, job.debug) {
+        let which = if is_llvm_ir { Which::All } else { Which::Inlined(subprograms) };
+        place(module, &sites.settings, &which, sites.infer);
+    }
     match job.emit {
         Emit::Mlir | Emit::Llvm => Ok(module.print_to_string().to_bytes().to_vec()),
         Emit::Asm => Ok(backend.generate(module, FileType::Assembly)?),

@@ -17,6 +17,7 @@ pub mod leaf;
 #[cfg(feature = "llvm")]
 pub mod llvm;
 pub mod mlir;
+pub mod neighbours;
 pub mod object;
 pub mod outline;
 #[cfg(feature = "llvm")]

@@ -10,7 +10,8 @@ trap 'rm -f "$made"' EXIT
   echo '# Passes'
   echo
   echo 'Made from passes/Passes.td by tools/docs.sh. The pipeline `siteline` runs `siteline-propagate`'
-  echo 'with the same options: `--pass-pipeline='"'"'builtin.module(siteline)'"'"'`.'
+  echo 'and `siteline-infer` with their options: `--pass-pipeline='"'"'builtin.module(siteline)'"'"'`;'
+  echo '`infer=false` leaves the second out.'
   echo
   "$prefix/bin/mlir-tblgen" -gen-pass-doc passes/Passes.td -I "$prefix/include" | sed 1d
 } > "$made"

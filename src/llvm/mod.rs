@@ -3,3 +3,4 @@
 pub mod codegen;
 pub mod device_libs;
 pub mod link;
+pub mod sites;

@@ -23,6 +23,7 @@ use super::ir::{Ir, Loc, Op, Value};
 use super::locations::{Locations, Status};
 use super::propagate::{self, Origin};
 use crate::chain::{ChainId, Line};
+use crate::neighbours;
 use crate::site::Settings;
 
 /// What one run did.
@@ -184,14 +185,14 @@ impl<'m> Body<'m> {
         self.from_users(ir, &mut sites);
         self.from_operands(ir, &mut sites);
         for block in &self.blocks {
-            from_neighbours(block, &mut sites);
+            neighbours::fill(block, &mut sites);
         }
         for at in 0..self.nodes.len() {
             if sites[at].is_none() {
                 sites[at] = self.nodes[at].parent.and_then(|parent| sites[parent]);
             }
         }
-        from_neighbours(&(0..self.nodes.len()).collect::<Vec<_>>(), &mut sites);
+        neighbours::fill(&(0..self.nodes.len()).collect::<Vec<_>>(), &mut sites);
         sites
     }
 
@@ -238,37 +239,4 @@ enum User {
     None,
     One(usize),
     Several,
-}
-
-/// Gives the operations without a site that of the nearest one, of two the one behind.
-fn from_neighbours(order: &[usize], sites: &mut [Option<ChainId>]) {
-    let before = nearest(order.iter().copied(), sites);
-    let mut behind = nearest(order.iter().rev().copied(), sites);
-    behind.reverse();
-    for (&at, (before, behind)) in order.iter().zip(before.into_iter().zip(behind)) {
-        if sites[at].is_none() {
-            sites[at] = match (before, behind) {
-                (Some((near, site)), Some((far, _))) if near < far => Some(site),
-                (_, Some((_, site))) | (Some((_, site)), None) => Some(site),
-                (None, None) => None,
-            };
-        }
-    }
-}
-
-/// For each place in an order: how far before it the last one with a site is, and that site.
-fn nearest(
-    order: impl Iterator<Item = usize>,
-    sites: &[Option<ChainId>],
-) -> Vec<Option<(usize, ChainId)>> {
-    let mut last: Option<(usize, ChainId)> = None;
-    order
-        .map(|at| {
-            last = match sites[at] {
-                Some(site) => Some((0, site)),
-                None => last.map(|(distance, site)| (distance + 1, site)),
-            };
-            last
-        })
-        .collect()
 }

@@ -78,7 +78,6 @@ enum Key<'m> {
 
 struct Subprogram {
     name: String,
-    symbol: Option<String>,
     file: String,
     line: u32,
 }
@@ -182,12 +181,8 @@ impl<'m> Maker<'m> {
             Some(frame) => (frame.file, frame.line),
             None => (chains_of.sym(NO_FILE), 0),
         };
-        let subprogram = Subprogram {
-            name: named.unwrap_or_else(|| symbol.clone()),
-            symbol: Some(symbol),
-            file: chains_of.str(file).into(),
-            line,
-        };
+        let subprogram =
+            Subprogram { name: named.unwrap_or(symbol), file: chains_of.str(file).into(), line };
         self.keys.insert(Key::Function(function.op), self.subprograms.len());
         self.subprograms.push(subprogram);
         (self.subprograms.len() - 1, file, line)
@@ -222,7 +217,6 @@ impl<'m> Maker<'m> {
             let place = || chains.display_line(frame.line()).to_string();
             subprograms.push(Subprogram {
                 name: name.map_or_else(place, |name| chains.str(name).into()),
-                symbol: None,
                 file: chains.str(frame.file).into(),
                 line: key_line,
             });
@@ -337,15 +331,13 @@ fn is_call<'m>(ir: &Ir<'m>, op: Op<'m>) -> bool {
 
 impl Subprogram {
     fn text(&self, id: usize, unit: &str) -> String {
-        let Subprogram { name, symbol, file, line } = self;
-        let symbol = symbol.as_ref().map(|symbol| format!("linkageName = {}, ", quoted(symbol)));
+        let Subprogram { name, file, line } = self;
         let file = file_text(file);
         format!(
             "#llvm.di_subprogram<id = distinct[{id}]<>, compileUnit = {unit}, scope = {file}, \
-             name = {}, {}file = {file}, line = {line}, scopeLine = {line}, \
+             name = {}, file = {file}, line = {line}, scopeLine = {line}, \
              subprogramFlags = \"Definition|Optimized\", type = #llvm.di_subroutine_type<>>",
             quoted(name),
-            symbol.unwrap_or_default(),
         )
     }
 }

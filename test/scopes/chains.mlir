@@ -31,7 +31,7 @@ class Tile:
 // LLVM: call void @llvm.amdgcn.s.barrier(), !dbg ![[NAMED:[0-9]+]]
 // LLVM: call void @llvm.amdgcn.s.barrier(), !dbg ![[NOSOURCE:[0-9]+]]
 // LLVM: call void @llvm.amdgcn.s.barrier(), !dbg ![[OWNFILE:[0-9]+]]
-// LLVM-DAG: ![[K]] = distinct !DISubprogram(name: "k", linkageName: "k", scope: ![[KFILE:[0-9]+]], file: ![[KFILE]], line: 10,
+// LLVM-DAG: ![[K]] = distinct !DISubprogram(name: "k", scope: ![[KFILE:[0-9]+]], file: ![[KFILE]], line: 10,
 // LLVM-DAG: ![[BARRIER]] = !DILocation(line: 2, column: 12, scope: ![[DEEP:[0-9]+]], inlinedAt: ![[AT1:[0-9]+]])
 // LLVM-DAG: ![[DEEP]] = distinct !DISubprogram(name: "deep", scope: ![[HFILE:[0-9]+]], file: ![[HFILE]], line: 1,
 // LLVM-DAG: ![[HFILE]] = !DIFile(filename: "helpers.py", directory: "")

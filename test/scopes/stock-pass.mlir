@@ -8,7 +8,7 @@
 // CHECK-DAG: ![[ATG]] = !DILocation(line: 3, column: 1, scope: ![[G:[0-9]+]], inlinedAt: ![[ATK:[0-9]+]])
 // CHECK-DAG: ![[G]] = distinct !DISubprogram(name: "g.py:3",
 // CHECK-DAG: ![[ATK]] = !DILocation(line: 4, column: 1, scope: ![[K:[0-9]+]])
-// CHECK-DAG: ![[K]] = distinct !DISubprogram(name: "k", linkageName: "k",
+// CHECK-DAG: ![[K]] = distinct !DISubprogram(name: "k",
 
 llvm.func @k() attributes {rocdl.kernel} {
   rocdl.s.barrier loc(callsite("h.py":2:1 at callsite("g.py":3:1 at "k.py":4:1)))
