@@ -18,6 +18,7 @@ pub mod leaf;
 pub mod llvm;
 pub mod mlir;
 pub mod object;
+pub mod outline;
 #[cfg(feature = "llvm")]
 pub mod plugin;
 pub mod require;
