@@ -2,6 +2,7 @@
 //!
 //! `cargo bench --bench object`; with LLVM 22's tools there, llvm-symbolizer is timed on the same
 //! object and addresses.
+#![allow(missing_docs, reason = "criterion's macro makes an undocumented function")]
 
 use std::io::Write;
 use std::process::{Command, Stdio};
