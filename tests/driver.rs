@@ -20,7 +20,8 @@ fn example(name: &str) -> PathBuf {
 }
 
 fn compile(path: &Path, chip: &str, sites: bool) -> Vec<u8> {
-    let sites = sites.then(|| Sites { settings: Settings::default(), origin: Origin::Keep });
+    let sites =
+        sites.then(|| Sites { settings: Settings::default(), origin: Origin::Keep, infer: true });
     let job = Job {
         chip: chip.into(),
         level: 3,
