@@ -5,7 +5,8 @@
 //! address in the code object (the ELF's own addresses, not load addresses), its counts, its
 //! cycles, and its source location as a chain. [`metrics`] says where the weight lies,
 //! [`diff`] how two traces differ, [`remap`] and [`resite`] write a new folder in which
-//! nothing but the source locations differs. [`waves`] reads what single waves waited for.
+//! nothing but the source locations differs. [`waves`] reads what single waves waited for, and
+//! [`waits`] gives the weight of waits to what they wait for.
 //!
 //! Memory is bound by the code table; the other files of the folder are read one at a time, or
 //! not at all.
@@ -27,6 +28,7 @@ pub mod remap;
 pub mod resite;
 mod rewrite;
 mod source;
+pub mod waits;
 pub mod waves;
 
 pub use read::{Kernel, Row, RowKind, Trace, Warnings};

@@ -20,6 +20,7 @@ mod diff;
 mod remap;
 mod report;
 mod resite;
+mod waits;
 
 /// ROCprof traces: measure, compare and re-map an ATT capture.
 #[derive(Subcommand)]
@@ -32,6 +33,8 @@ pub enum Command {
     Remap(remap::Options),
     /// Chooses sites by policy for a trace whose Source has chains, and writes a new folder
     Resite(resite::Options),
+    /// Shows what waits wait for, and gives their weight to it
+    Waits(waits::Options),
 }
 
 /// Runs one `siteline att` command.
@@ -44,6 +47,7 @@ pub fn run(command: Command) -> Result<Outcome> {
         Command::Diff(options) => diff::run(&options),
         Command::Remap(options) => remap::run(&options),
         Command::Resite(options) => resite::run(&options),
+        Command::Waits(options) => waits::run(&options),
     }
 }
 
@@ -78,6 +82,7 @@ struct Measured {
     trace: Trace,
     kernels: Vec<usize>,
     weights: Vec<u64>,
+    definitions: Vec<Option<Line>>,
     report: TraceReport,
 }
 
@@ -88,16 +93,7 @@ impl MeasureOptions {
         let weight_by = self.weight.unwrap_or_else(|| WeightBy::suiting(&trace));
         let weights = weight_by.weights(&trace);
         let definitions = definitions(&trace, given, &self.sources)?;
-        let report = Report::of(
-            &trace,
-            &Measure {
-                kernels: &kernels,
-                weights: &weights,
-                definitions: &definitions,
-                library: &Library::new(&self.library)?,
-                top: self.top,
-            },
-        );
+        let report = self.report(&trace, &kernels, &weights, &definitions)?;
         let report = TraceReport {
             schema: SCHEMA,
             trace: trace.path.display().to_string(),
@@ -105,7 +101,20 @@ impl MeasureOptions {
             report,
             warnings: trace.warnings,
         };
-        Ok(Measured { trace, kernels, weights, report })
+        Ok(Measured { trace, kernels, weights, definitions, report })
+    }
+
+    /// The numbers of a trace whose rows weigh `weights`.
+    fn report(
+        &self,
+        trace: &Trace,
+        kernels: &[usize],
+        weights: &[u64],
+        definitions: &[Option<Line>],
+    ) -> Result<Report> {
+        let library = &Library::new(&self.library)?;
+        let measure = Measure { kernels, weights, definitions, library, top: self.top };
+        Ok(Report::of(trace, &measure))
     }
 }
 

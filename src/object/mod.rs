@@ -23,6 +23,7 @@ pub mod kernel;
 pub mod listing;
 pub mod metrics;
 mod place;
+pub mod waits;
 
 use crate::chain::Chains;
 
