@@ -18,6 +18,7 @@ pub mod mlir;
 pub mod object;
 #[cfg(feature = "llvm")]
 pub mod plugin;
+pub mod refine;
 pub mod require;
 pub mod site;
 pub mod source;
