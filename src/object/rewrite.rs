@@ -87,7 +87,7 @@ impl File<'_> {
     }
 
     fn put(&mut self, at: usize, size: usize, value: usize) -> Result<(), Fault> {
-        let place = self.bytes.get_mut(at..at + size);
+        let place = self.bytes.get_mut(at..at.saturating_add(size));
         let place = place.ok_or_else(|| unsupported("the ELF file's tables are not in it"))?;
         place.copy_from_slice(&(value as u64).to_le_bytes()[..size]);
         Ok(())

@@ -157,3 +157,77 @@ impl Editable {
         rewrite(elf, &changes.collect::<Vec<_>>())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::process::Command;
+
+    use super::*;
+
+    const SOURCE: &str = "
+        static __attribute__((always_inline)) float f(float a) { return a * a + 1.0f; }
+        static __attribute__((always_inline)) float g(float a) { return f(a) - f(a + 2.0f); }
+        __kernel void k(__global float *p) { p[0] = g(p[1]); if (p[0] > 3.0f) p[2] = g(p[3]); }
+    ";
+
+    fn object(version: u8) -> Elf {
+        let folder = tempfile::tempdir().unwrap();
+        let (source, object) = (folder.path().join("k.cl"), folder.path().join("k.hsaco"));
+        std::fs::write(&source, SOURCE).unwrap();
+        let status = Command::new("clang-22")
+            .args(["-target", "amdgcn-amd-amdhsa", "-mcpu=gfx942", "-O2", "-nogpulib"])
+            .arg(format!("-gdwarf-{version}"))
+            .arg(&source)
+            .arg("-o")
+            .arg(&object)
+            .status();
+        assert!(status.unwrap().success());
+        Elf::parse(std::fs::read(object).unwrap().into()).unwrap()
+    }
+
+    #[test]
+    fn writing_without_a_change_gives_the_same_rows() {
+        for version in [4, 5] {
+            let elf = object(version);
+            let read = |elf: &Elf| {
+                let editable = Editable::read(elf).unwrap().unwrap();
+                editable.programs.into_iter().map(|p| p.sequences).collect::<Vec<_>>()
+            };
+            let before = read(&elf);
+            assert!(before.iter().flatten().any(|sequence| sequence.rows.len() > 4));
+            let editable = Editable::read(&elf).unwrap().unwrap();
+            let bytes = editable.write(&elf, &[]).unwrap();
+            assert_eq!(read(&Elf::parse(bytes.into()).unwrap()), before, "DWARF {version}");
+        }
+    }
+
+    #[test]
+    fn rows_of_every_kind_come_back() {
+        let elf = object(5);
+        let mut editable = Editable::read(&elf).unwrap().unwrap();
+        let start = editable.programs[0].sequences[0].rows[0];
+        let mut rows = Vec::new();
+        for (at, (step, line)) in
+            [(0, 1), (4, 1), (4, 70_000), (400, 3), (2, 3), (0, 0), (70_000, 9)]
+                .into_iter()
+                .enumerate()
+        {
+            let address = rows.last().map_or(start.address, |row: &Row| row.address) + step;
+            rows.push(Row {
+                address,
+                place: Place { file: at as u32 % 2, line, column: 300, discriminator: at as u32 },
+                is_stmt: at % 2 == 0,
+                basic_block: at == 1,
+                prologue_end: at == 2,
+                epilogue_begin: at == 3,
+                isa: at as u32 / 2,
+            });
+        }
+        let end = rows[rows.len() - 1].address + 6;
+        let sequence = Sequence { rows, end, end_isa: 1 };
+        editable.programs[0].sequences = vec![sequence.clone(), sequence.clone()];
+        let bytes = editable.write(&elf, &[]).unwrap();
+        let again = Editable::read(&Elf::parse(bytes.into()).unwrap()).unwrap().unwrap();
+        assert_eq!(again.programs[0].sequences, [sequence.clone(), sequence]);
+    }
+}

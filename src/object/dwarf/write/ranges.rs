@@ -213,8 +213,8 @@ impl Writer<'_, '_, '_> {
         if self.shared(node, list.value) {
             return Err(unsupported(node, "entries that share one range list cannot be parted"));
         }
-        let value = (place - unit.lists_base) as u64;
-        put(self.sections.lists, at, size, value).ok_or_else(outside)
+        let value = place.checked_sub(unit.lists_base).ok_or_else(outside)?;
+        put(self.sections.lists, at, size, value as u64).ok_or_else(outside)
     }
 
     fn shared(&self, node: &Node, index: u64) -> bool {
