@@ -3,7 +3,7 @@
 
 export PATH := $(PATH):$(HOME)/.cargo/bin
 
-.PHONY: demo test setup setup-test build bench docs examples fmt lint
+.PHONY: demo test setup setup-test build bench docs examples lint
 
 demo: build
 	@tools/demo.sh
@@ -12,6 +12,7 @@ test: setup-test lint
 	cargo test
 	cargo test --no-default-features
 	/usr/bin/python3 examples/generate.py --check
+	tools/docs.sh --check
 
 build: setup
 	cargo build
@@ -32,5 +33,9 @@ setup-test:
 bench: setup
 	cargo bench
 
+# What is made from other files of the repository: the examples' MLIR, the passes' reference.
 examples:
 	/usr/bin/python3 examples/generate.py
+
+docs:
+	tools/docs.sh

@@ -115,14 +115,16 @@ unsafe fn function(context: MlirContext, module: MlirModule, location: MlirLocat
     }
 }
 
-/// Chains of three frames: helpers called from helpers called from kernel lines.
+/// Chains of three frames: kernel lines that call helpers, which call helpers of ten lines.
 fn locations(context: MlirContext, count: usize) -> Vec<MlirLocation> {
     // SAFETY: the context is alive, and file names are copied.
     let file = |line: usize| unsafe {
         mlirLocationFileLineColGet(context, text("kernel.py"), line as u32, 1)
     };
     let chain = |at: usize| {
-        let (helper, middle, kernel) = (at % 97, 1000 + at % 1013, 10_000 + at);
+        let call = at / 10;
+        let helper = call % 97 * 10 + at % 10;
+        let (middle, kernel) = (1000 + call % 1013, 10_000 + call);
         // SAFETY: the locations are of this context.
         unsafe {
             let outer = mlirLocationCallSiteGet(file(middle), file(kernel));

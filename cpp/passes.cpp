@@ -21,9 +21,11 @@
 namespace siteline {
 #define GEN_PASS_DECL
 #include "Passes.h.inc"
+#define GEN_PASS_DEF_SITELINEINFER
 #define GEN_PASS_DEF_SITELINEPROPAGATE
 #define GEN_PASS_DEF_SITELINEREPORT
 #define GEN_PASS_DEF_SITELINERESTORE
+#define GEN_PASS_DEF_SITELINESCOPES
 #include "Passes.h.inc"
 } // namespace siteline
 
@@ -72,12 +74,33 @@ struct Propagate : siteline::impl::SitelinePropagateBase<Propagate> {
   }
 };
 
+struct Infer : siteline::impl::SitelineInferBase<Infer> {
+  using SitelineInferBase::SitelineInferBase;
+
+  void runOnOperation() override {
+    Operation *op = getOperation();
+    auto report = siteline::run_infer(address(op), toRust(library),
+                                      rust::String::lossy(origin));
+    finish(*this, op, report, [&] { signalPassFailure(); });
+  }
+};
+
 struct Restore : siteline::impl::SitelineRestoreBase<Restore> {
   using SitelineRestoreBase::SitelineRestoreBase;
 
   void runOnOperation() override {
     Operation *op = getOperation();
     finish(*this, op, siteline::run_restore(address(op)),
+           [&] { signalPassFailure(); });
+  }
+};
+
+struct Scopes : siteline::impl::SitelineScopesBase<Scopes> {
+  using SitelineScopesBase::SitelineScopesBase;
+
+  void runOnOperation() override {
+    Operation *op = getOperation();
+    finish(*this, op, siteline::run_scopes(address(op), toRust(library)),
            [&] { signalPassFailure(); });
   }
 };
@@ -101,6 +124,7 @@ struct PipelineOptions : PassPipelineOptions<PipelineOptions> {
   ListOption<std::string> leaf{*this, "leaf"};
   ListOption<std::string> library{*this, "library"};
   Option<std::string> origin{*this, "origin", llvm::cl::init("keep")};
+  Option<bool> infer{*this, "infer", llvm::cl::init(true)};
 };
 
 void buildPipeline(OpPassManager &manager, const PipelineOptions &options) {
@@ -111,6 +135,12 @@ void buildPipeline(OpPassManager &manager, const PipelineOptions &options) {
   propagate.library.assign(options.library.begin(), options.library.end());
   propagate.origin = options.origin;
   manager.addPass(std::make_unique<Propagate>(propagate));
+  if (!options.infer)
+    return;
+  siteline::SitelineInferOptions infer;
+  infer.library = propagate.library;
+  infer.origin = options.origin;
+  manager.addPass(std::make_unique<Infer>(infer));
 }
 
 } // namespace
@@ -119,7 +149,9 @@ void siteline::register_passes() {
   static std::once_flag once;
   std::call_once(once, [] {
     PassRegistration<Propagate>();
+    PassRegistration<Infer>();
     PassRegistration<Restore>();
+    PassRegistration<Scopes>();
     PassRegistration<::Report>();
     PassPipelineRegistration<PipelineOptions>(
         "siteline", "Give every operation its site", buildPipeline);

@@ -24,6 +24,7 @@ class Emitter:
     def __init__(self, name):
         self.name = name
         self.globals = {}
+        self.functions = []
         self.body = []
         self.indent = 2
         self.count = 0
@@ -150,18 +151,25 @@ class Emitter:
 
     # Functions
 
-    def kernel(self, function, arguments, threads):
-        """Emits `function` as a kernel with these argument types and threads in a workgroup."""
-        self.root = function.__code__
+    def body_of(self, function, arguments):
+        """Runs `function` with arguments of these types: its argument list, the text of what it
+        emits, what it returns, and its own location."""
+        outer, self.root = self.root, function.__code__
         line = function.__code__.co_firstlineno
         file = os.path.basename(function.__code__.co_filename)
         location = self.alias(f'loc("{file}":{line}:1)')
         values = [Value(f"%arg{at}", type) for at, type in enumerate(arguments)]
-        header = ", ".join(f"{value.name}: {value.type} loc({location})" for value in values)
         start = len(self.body)
-        function(self, *values)
+        returned = function(self, *values)
         text = self.body[start:]
         del self.body[start:]
+        self.root = outer
+        return values, text, returned, location
+
+    def kernel(self, function, arguments, threads):
+        """Emits `function` as a kernel with these argument types and threads in a workgroup."""
+        values, text, _, location = self.body_of(function, arguments)
+        header = ", ".join(f"{value.name}: {value.type} loc({location})" for value in values)
         self.body.append(
             f"    gpu.func @{function.__name__}({header}) kernel attributes "
             f"{{known_block_size = array<i32: {threads}, 1, 1>}} {{"
@@ -170,11 +178,34 @@ class Emitter:
         self.body.append(f'      "gpu.return"() : () -> () loc({location})')
         self.body.append(f"    }} loc({location})")
 
+    def function(self, function, arguments, result=None, uniform=(), noinline=False):
+        """Emits `function` as an internal function of its own; what comes back calls it.
+
+        The arguments in `uniform` are the same for a whole wave and go in scalar registers.
+        """
+        values, text, returned, location = self.body_of(function, arguments)
+        header = ", ".join(
+            f"{value.name}: {value.type} {'{llvm.inreg} ' if at in uniform else ''}loc({location})"
+            for at, value in enumerate(values)
+        )
+        name, results = function.__name__, f" -> {result}" if result else ""
+        attributes = " attributes {no_inline}" if noinline else ""
+        back = f"{returned.name}) : ({returned.type}" if result else ") : ("
+        self.functions += [
+            f"    llvm.func internal @{name}({header}){results}{attributes} {{",
+            *text,
+            f'      "llvm.return"({back}) -> () loc({location})',
+            f"    }} loc({location})",
+        ]
+        sizes = f"operandSegmentSizes = array<i32: {len(arguments)}, 0>, op_bundle_sizes = array<i32>"
+        return lambda *operands: self.op("llvm.call", *operands, result=result,
+                                         attributes=f"callee = @{name}, {sizes}")
+
     def text(self, head=""):
         lines = [head] if head else []
         lines += ["module attributes {gpu.container_module} {", f"  gpu.module @{self.name} {{"]
         lines += ["    " + text for text in self.globals.values()]
-        lines += self.body
+        lines += self.functions + self.body
         lines += ["  }", "}"]
         lines += [f"{alias} = {text}" for text, alias in self.locations.items()]
         return "\n".join(lines) + "\n"

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import flash_attention
 import pingpong_gemm
+import shared_helpers
 import wmma_gemm
 
 HERE = Path(__file__).parent
@@ -15,6 +16,8 @@ HERE = Path(__file__).parent
 MADE = {
     "flash_attention.mlir": flash_attention.generate,
     "pingpong_gemm.mlir": pingpong_gemm.generate,
+    "shared_helpers.mlir": lambda: shared_helpers.generate(noinline=False),
+    "shared_helpers_noinline.mlir": lambda: shared_helpers.generate(noinline=True),
     "wmma_gemm_gfx1100.mlir": lambda: wmma_gemm.generate("gfx1100"),
     "wmma_gemm_gfx1201.mlir": lambda: wmma_gemm.generate("gfx1201"),
     "wmma_gemm_gfx1250.mlir": lambda: wmma_gemm.generate("gfx1250"),

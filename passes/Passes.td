@@ -65,12 +65,74 @@ def SitelineRestore : Pass<"siteline-restore"> {
   }];
 }
 
+def SitelineInfer : Pass<"siteline-infer"> {
+  let summary = "Give operations without a usable location one that is inferred";
+  let description = [{
+    An operation whose location is unknown, has only library frames, or is the
+    line of the function itself gets the site of the operation that it belongs
+    to: the first of these that has one.
+
+    1. The only user, followed from user to user: a constant or index
+       arithmetic is made for what it feeds.
+    2. The last of the operations in the same block that define its operands: a
+       conversion of a result belongs to what made the result.
+    3. The nearest operation in the block; of two, the one behind.
+    4. The operation around the region.
+    5. The nearest operation in the function, for blocks without any location.
+
+    Inferred locations are marked, with the original inside, so that
+    `siteline-restore` finds it:
+    `fused<"siteline.inferred">[fused<original>["k.py":11:1]]`. They are never
+    taken for the site of another operation, so a second run changes nothing.
+  }];
+  let options = [
+    ListOption<"library", "library", "std::string",
+      "Globs for paths of code that the kernel's author did not write">,
+    Option<"origin", "origin", "std::string", [{"keep"}],
+      "What becomes of original locations: keep (as metadata) or drop">
+  ];
+}
+
+def SitelineScopes : Pass<"siteline-scopes"> {
+  let summary = "Give functions in the LLVM dialect scopes for line tables";
+  let description = [{
+    Takes the place of `ensure-debug-info-scope-on-llvm-func`, just before the
+    translation to LLVM IR. Every function of every chain gets one subprogram:
+    named as the chain's name locations say, else as the source says (the `def`
+    around the line, in a Python file that can be read), else `file:line`; in its
+    own file, with the line of its definition where the source says it. All
+    levels of a chain stay, as `inlinedAt`. Only line tables are asked for.
+
+    A fused location shows the one line of its children, or their nearest common
+    caller, or the first; never line 0. What it was stays as metadata. Parts of a
+    call site that are unknown are left out. Inferred locations carry the
+    discriminator 0x517e11e. Functions that have a scope stay as they are.
+  }];
+  let options = [
+    ListOption<"library", "library", "std::string",
+      "Globs for paths of code that the kernel's author did not write">
+  ];
+}
+
 def SitelineReport : Pass<"siteline-report"> {
   let summary = "Print chains, sites and coverage as JSON";
   let description = [{
     Prints one JSON document with the chains of every device function, the site
     that the policy chooses for each, what the locations show now, and counts by
-    leaf class. The form is described in docs/passes.md. Changes nothing.
+    leaf class. Changes nothing.
+
+    `schema` is the number of the form, now 1, and `policy` the policy. Each of
+    `functions` has `name`, `kernel` (whether it is marked as one), `definition`
+    (`file:line`, or null), `operations`, `with_chain` (operations that have a
+    chain), and:
+
+    - `classes`: for each leaf class its `operations`, distinct `chains`, `lines`
+      and `effective_lines` that the locations show now, `site_lines` and
+      `site_effective_lines` that the sites are on, and `ambiguous_lines`, the
+      sites that two or more chains of the class share.
+    - `chains`: for each distinct chain its `class`, how many `operations` have
+      it, its `frames` (innermost first, each with `file`, `line`, `column` and
+      `function`), which of them is the `site`, and what is `shown` now.
   }];
   let options = !listconcat(SitelineOptions<>.sites, [
     Option<"output", "output", "std::string", [{"-"}],

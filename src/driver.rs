@@ -10,8 +10,10 @@ use inkwell::targets::FileType;
 use crate::llvm::codegen::{self, Backend};
 use crate::llvm::{device_libs, link};
 use crate::mlir::context::{Context, Dialects, Module, Printing};
+use crate::mlir::infer::infer;
 use crate::mlir::lower;
 use crate::mlir::propagate::{Origin, propagate};
+use crate::mlir::scopes::scopes;
 use crate::site::Settings;
 
 /// What the driver stops at.
@@ -37,6 +39,8 @@ pub struct Sites {
     pub settings: Settings,
     /// What becomes of the originals.
     pub origin: Origin,
+    /// Whether operations without a usable location get an inferred one.
+    pub infer: bool,
 }
 
 /// What to compile for, and how.
@@ -90,13 +94,33 @@ pub fn compile(source: &[u8], path: &Path, job: &Job) -> anyhow::Result<Vec<u8>>
     let mut mlir = context.parse(source, &path.display().to_string())?;
     if let Some(sites) = &job.sites {
         propagate(mlir.ir(), &sites.settings, sites.origin);
+        infer_sites(&mut mlir, sites);
     }
     if job.emit == Emit::Mlir {
         return Ok(mlir.print(Printing { generic: false, locations: true }));
     }
-    lower::lower(&mut mlir, &job.chip, job.debug)?;
+    lower::lower(&mut mlir, &job.chip)?;
+    if job.debug {
+        add_scopes(&mut mlir, job.sites.as_ref())?;
+    }
     let module = translate(&mut mlir, &llvm, job)?;
     finish(&llvm, &module, &backend, job)
+}
+
+fn infer_sites(mlir: &mut Module<'_>, sites: &Sites) {
+    if sites.infer {
+        infer(mlir.ir(), &sites.settings, sites.origin);
+    }
+}
+
+/// Lowering makes operations too, some of them with the function's own location.
+fn add_scopes(mlir: &mut Module<'_>, sites: Option<&Sites>) -> anyhow::Result<()> {
+    let settings = sites.map(|sites| sites.settings.clone()).unwrap_or_default();
+    if let Some(sites) = sites {
+        infer_sites(mlir, sites);
+    }
+    scopes(mlir.ir(), &settings)?;
+    Ok(())
 }
 
 fn translate<'c>(

@@ -273,6 +273,8 @@ const OPERATIONS: &[(&str, OpClass)] = {
         ("amdg.local_load_packed_tranposed", Fixed(Lds)),
         ("amdgpu.sched_barrier", Fixed(Sched)),
         ("fly.copy*", BySpace),
+        ("fly.memref.load*", BySpace),
+        ("fly.ptr.load", BySpace),
         ("affine.load", BySpace),
         ("affine.vector_load", BySpace),
         ("llvm.load", BySpace),
@@ -505,6 +507,7 @@ mod tests {
             assert_eq!(op(name), OpClass::Fixed(class), "{name}");
         }
         assert_eq!(op("llvm.load"), OpClass::BySpace);
+        assert_eq!(op("fly.ptr.load"), OpClass::BySpace);
         assert_eq!(op("llvm.inline_asm"), OpClass::ByAsm);
         assert_eq!(op("llvm.call_intrinsic"), OpClass::ByIntrinsic);
     }
@@ -587,6 +590,7 @@ mod tests {
             class(&["!fly.memref<f16, shared, 8:1>", "!fly.memref<f16, register, 8:1>"]),
             Class::Lds
         );
+        assert_eq!(class(&["!fly.ptr<f16, shared>", "i32"]), Class::Lds);
         assert_eq!(class(&["f32"]), Class::Other);
     }
 

@@ -10,12 +10,15 @@ pub mod cli;
 #[cfg(feature = "llvm")]
 pub mod driver;
 pub mod files;
+#[doc(hidden)]
+pub mod fuzzing;
 pub mod identity;
 pub mod leaf;
 #[cfg(feature = "llvm")]
 pub mod llvm;
 pub mod mlir;
 pub mod object;
+pub mod outline;
 #[cfg(feature = "llvm")]
 pub mod plugin;
 pub mod refine;
@@ -23,3 +26,8 @@ pub mod require;
 pub mod site;
 pub mod source;
 pub mod verify;
+
+/// The README's examples are compiled as tests.
+#[cfg(all(doctest, feature = "llvm"))]
+#[doc = include_str!("../README.md")]
+struct Readme;

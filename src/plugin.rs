@@ -10,7 +10,7 @@ use std::path::Path;
 use crate::leaf::LeafTable;
 use crate::mlir::api::{Api, RawOperation};
 use crate::mlir::ir::Ir;
-use crate::mlir::{propagate, report, restore};
+use crate::mlir::{infer, propagate, report, restore, scopes};
 use crate::site::{Library, Settings};
 
 #[cxx::bridge(namespace = "siteline")]
@@ -31,7 +31,9 @@ mod bridge {
 
     extern "Rust" {
         fn run_propagate(op: usize, options: SiteOptions, origin: String) -> Report;
+        fn run_infer(op: usize, library: Vec<String>, origin: String) -> Report;
         fn run_restore(op: usize) -> Report;
+        fn run_scopes(op: usize, library: Vec<String>) -> Report;
         fn run_report(op: usize, options: SiteOptions, output: String) -> Report;
     }
 
@@ -97,6 +99,25 @@ fn run_propagate(op: usize, options: SiteOptions, origin: String) -> Report {
 fn run_restore(op: usize) -> Report {
     guarded(|| {
         restore::restore(ir(op));
+        Ok(())
+    })
+}
+
+/// The settings of a pass that chooses no sites, but must know what is library code.
+fn library_settings(library: &[String]) -> anyhow::Result<Settings> {
+    Ok(Settings { library: Library::new(library)?, ..Settings::default() })
+}
+
+fn run_infer(op: usize, library: Vec<String>, origin: String) -> Report {
+    guarded(|| {
+        infer::infer(ir(op), &library_settings(&library)?, origin.parse()?);
+        Ok(())
+    })
+}
+
+fn run_scopes(op: usize, library: Vec<String>) -> Report {
+    guarded(|| {
+        scopes::scopes(ir(op), &library_settings(&library)?)?;
         Ok(())
     })
 }

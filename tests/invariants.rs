@@ -5,6 +5,7 @@
 use std::path::{Path, PathBuf};
 
 use siteline::mlir::context::{self, Module, Printing};
+use siteline::mlir::infer::infer;
 use siteline::mlir::propagate::{Origin, propagate};
 use siteline::mlir::{report, restore};
 use siteline::site::Settings;
@@ -44,7 +45,18 @@ fn check(module: &mut Module<'_>, policy: &str, origin: Origin, name: &str) {
     let settings = settings(policy);
     let (code, input) = (text(module, false), text(module, true));
     propagate(module.ir(), &settings, origin);
+    let sites = text(module, true);
+    infer(module.ir(), &settings, origin);
     let once = text(module, true);
+    propagate(module.ir(), &settings, origin);
+    infer(module.ir(), &settings, origin);
+    assert_eq!(text(module, true), once, "{name}: inferring after {policy} is not idempotent");
+    if origin == Origin::Keep {
+        restore::restore(module.ir());
+        propagate(module.ir(), &settings, origin);
+        assert_eq!(text(module, true), sites, "{name}: what was inferred after {policy} stays");
+        infer(module.ir(), &settings, origin);
+    }
     assert_eq!(text(module, false), code, "{name}: {policy} changed more than locations");
     propagate(module.ir(), &settings, origin);
     assert_eq!(text(module, true), once, "{name}: {policy} is not idempotent");

@@ -67,7 +67,11 @@ impl CompileOptions {
             level: self.level,
             debug: false,
             emit: Emit::Hsaco,
-            sites: Some(Sites { settings: self.sites.settings()?, origin: self.origin.origin }),
+            sites: Some(Sites {
+                settings: self.sites.settings()?,
+                origin: self.origin.origin,
+                infer: !self.origin.no_infer,
+            }),
             device_libs: self.device_libs.clone(),
             kernel: self.kernel.clone(),
         })

@@ -9,7 +9,9 @@ use super::Outcome;
 use super::options::{OriginOption, SiteOptions};
 use crate::files;
 use crate::mlir::context::{self, Module, Printing};
-use crate::mlir::propagate::{Origin, propagate};
+use crate::mlir::infer::infer;
+use crate::mlir::propagate::propagate;
+use crate::mlir::scopes::scopes;
 use crate::mlir::{report, restore};
 use crate::site::Settings;
 
@@ -25,8 +27,8 @@ pub struct Opt {
     /// Where to write the result; '-' is standard output
     #[arg(short, value_name = "OUT", default_value = "-")]
     output: PathBuf,
-    /// Passes in their order, separated by commas: propagate, restore, report
-    #[arg(long, value_name = "LIST", default_value = "propagate", value_delimiter = ',')]
+    /// Passes in their order, separated by commas: propagate, infer, scopes, restore, report
+    #[arg(long, value_name = "LIST", default_value = "propagate,infer", value_delimiter = ',')]
     passes: Vec<PassName>,
     /// Write bytecode
     #[arg(long)]
@@ -43,6 +45,8 @@ pub struct Opt {
 #[derive(Clone, Copy, clap::ValueEnum)]
 enum PassName {
     Propagate,
+    Infer,
+    Scopes,
     Restore,
     Report,
 }
@@ -59,7 +63,7 @@ pub fn run(options: &Opt) -> anyhow::Result<Outcome> {
     }
     let output = context::with_module(&source, &options.input, |module, is_generic| {
         for pass in &options.passes {
-            run_pass(module, *pass, &settings, options.origin.origin, &options.report_output)?;
+            run_pass(module, *pass, &settings, options.origin, &options.report_output)?;
         }
         Ok(match options.emit_bytecode {
             true => module.bytecode(),
@@ -74,12 +78,19 @@ fn run_pass(
     module: &mut Module<'_>,
     pass: PassName,
     settings: &Settings,
-    origin: Origin,
+    origin: OriginOption,
     report_output: &Path,
 ) -> anyhow::Result<()> {
     match pass {
         PassName::Propagate => {
-            propagate(module.ir(), settings, origin);
+            propagate(module.ir(), settings, origin.origin);
+        }
+        PassName::Infer if origin.no_infer => {}
+        PassName::Infer => {
+            infer(module.ir(), settings, origin.origin);
+        }
+        PassName::Scopes => {
+            scopes(module.ir(), settings)?;
         }
         PassName::Restore => {
             restore::restore(module.ir());

@@ -44,13 +44,17 @@ impl SiteOptions {
     }
 }
 
-/// What becomes of original locations.
+/// What becomes of original locations, and of operations without a usable one.
 #[derive(Args, Clone, Copy, Debug)]
 #[command(next_help_heading = "Sites")]
 pub struct OriginOption {
     /// What becomes of original locations: keep (as metadata) or drop
     #[arg(long, value_name = "WHAT", default_value = "keep")]
     pub origin: Origin,
+    /// Leave operations without a usable location as they are; else they get the site of the
+    /// operation that they belong to, marked as inferred
+    #[arg(long)]
+    pub no_infer: bool,
 }
 
 /// One `--source-root FROM=TO`: where sources lie that were compiled elsewhere.

@@ -2,6 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
+#[cfg(feature = "llvm")]
+use anyhow::Context;
 use anyhow::Result;
 use clap::Args;
 use serde::Serialize;
@@ -122,7 +124,7 @@ impl Report {
             function: &kernel.function,
             listing: &kernel.listing,
             disassembler: objects.disassembler_name(),
-            definition: kernel.definition,
+            definition: kernel.definition.or_else(|| ir.as_ref()?.definition()),
             library: &settings.library,
             ir: ir.as_ref(),
             top: self.top,
@@ -134,9 +136,13 @@ impl Report {
 #[cfg(feature = "llvm")]
 fn read_ir(path: &Path, settings: &Settings, objects: &mut Objects) -> Result<IrChains> {
     let source = crate::files::read(path)?;
-    let (chains, functions) = crate::mlir::context::with_module(&source, path, |module, _| {
+    let read = crate::mlir::context::with_module(&source, path, |module, _| {
         Ok(crate::mlir::report::collect(module.ir(), settings))
-    })?;
+    });
+    let (chains, functions) = read.context(
+        "--ir cannot be read (MLIR of a front end's own dialects must be in generic form, as \
+         --mlir-print-op-generic prints it)",
+    )?;
     Ok(IrChains::from_mlir(&chains, functions, &mut objects.chains))
 }
 

@@ -9,7 +9,10 @@ use super::Outcome;
 use super::compile::CompileOptions;
 use crate::driver::{self, Job};
 use crate::files;
-use crate::identity::{self, Difference, Extent};
+use crate::identity::{self, CodePlace, Difference, Extent};
+use crate::object::chip::Target;
+use crate::object::container::{self, Contained};
+use crate::object::{Vaddr, disasm};
 use crate::verify::{self, Compared, Culprit, Finding, Leg, Verdict};
 
 /// Check that sites change no machine code, or that two code objects are identical
@@ -70,7 +73,7 @@ pub(super) fn verify_input(
             Ok(Outcome::Done)
         }
         Verdict::Different(finding) => {
-            print_finding(&finding, &job.chip);
+            print_finding(&finding, Some(&Target { chip: job.chip.clone(), features: Vec::new() }));
             Ok(Outcome::CheckFailed)
         }
     }
@@ -89,10 +92,10 @@ fn extent_name(extent: Extent) -> &'static str {
     }
 }
 
-fn print_finding(finding: &Finding, chip: &str) {
+fn print_finding(finding: &Finding, target: Option<&Target>) {
     let [a, b] = finding.legs;
     println!("different: {a} against {b}, {}", extent_name(finding.extent));
-    print_difference(&finding.difference, chip);
+    print_difference(&finding.difference, target);
     let [first, second, common] = finding.results;
     let runs = finding.runs;
     println!(
@@ -112,33 +115,80 @@ fn print_finding(finding: &Finding, chip: &str) {
     println!("{verdict}");
 }
 
-fn print_difference(difference: &Difference, _chip: &str) {
+fn print_difference(difference: &Difference, target: Option<&Target>) {
     println!("{difference}");
+    let Some(code) = &difference.code else { return };
+    for (name, bytes) in ["first", "second"].into_iter().zip(&code.bytes) {
+        let text = instruction_text(code, bytes, target);
+        println!("  {name:6}  {:#x}: {text}", code.address);
+    }
+}
+
+/// The instruction that holds the first differing byte, disassembled where that can be done.
+fn instruction_text(code: &CodePlace, bytes: &[u8], target: Option<&Target>) -> String {
+    let decoder = target.and_then(|target| {
+        let wave32 = !target.chip.starts_with("gfx9");
+        disasm::available()?.decoder(target, wave32)
+    });
+    let Some(mut decoder) = decoder else {
+        return "no disassembler for this chip".into();
+    };
+    let instructions = disasm::disassemble(bytes, Vaddr(code.start), Some(&mut *decoder));
+    let found = instructions.iter().find(|instruction| instruction.end().0 > code.address);
+    found.map_or_else(|| "nothing: the code ends before".into(), ToString::to_string)
+}
+
+/// A code object in a file, for comparing.
+struct Side<'a> {
+    path: &'a Path,
+    objects: Vec<Contained>,
+}
+
+impl<'a> Side<'a> {
+    fn read(path: &'a Path) -> anyhow::Result<Self> {
+        let label = path.display().to_string();
+        Ok(Side { path, objects: container::read(&label, files::read(path)?)? })
+    }
 }
 
 fn compare_objects(first: &Path, second: &Path) -> anyhow::Result<Outcome> {
-    let (a, b) = (files::read(first)?, files::read(second)?);
-    let debug = identity::has_debug_info(&a) || identity::has_debug_info(&b);
+    let (a, b) = (Side::read(first)?, Side::read(second)?);
+    if a.objects.len() != b.objects.len() {
+        let count =
+            |side: &Side<'_>| format!("'{}' holds {}", side.path.display(), side.objects.len());
+        println!("different: {} code objects, {}", count(&a), count(&b));
+        return Ok(Outcome::CheckFailed);
+    }
+    for (a, b) in a.objects.iter().zip(&b.objects) {
+        if !compare_pair(a, b)? {
+            return Ok(Outcome::CheckFailed);
+        }
+    }
+    println!("identical");
+    Ok(Outcome::Done)
+}
+
+/// Compares two code objects and prints what was compared; whether they are identical.
+fn compare_pair(a: &Contained, b: &Contained) -> anyhow::Result<bool> {
+    if a.entry != b.entry {
+        let entry = |object: &Contained| object.entry.clone().unwrap_or_else(|| "no name".into());
+        println!("different: '{}' is {}, '{}' is {}", a.label, entry(a), b.label, entry(b));
+        return Ok(false);
+    }
+    let (first, second) = (&a.elf.data()[..], &b.elf.data()[..]);
+    let debug = identity::has_debug_info(first) || identity::has_debug_info(second);
     let extent = if debug { Extent::Loaded } else { Extent::Whole };
-    for (path, object) in [(first, &a), (second, &b)] {
-        let digest = identity::digest(object, extent)
-            .map_err(|error| anyhow::anyhow!("'{}': {error}", path.display()))?;
+    for (object, bytes) in [(a, first), (b, second)] {
+        let digest = identity::digest(bytes, extent)?;
         println!(
-            "{:26} {:13} sha256:{digest}  {} bytes",
-            path.display(),
+            "{}  {}  sha256:{digest}  {} bytes",
+            object.label,
             extent_name(extent),
-            object.len()
+            bytes.len()
         );
     }
-    match identity::compare(&a, &b, extent)? {
-        None => {
-            println!("identical");
-            Ok(Outcome::Done)
-        }
-        Some(difference) => {
-            println!("different: {}", extent_name(extent));
-            print_difference(&difference, "");
-            Ok(Outcome::CheckFailed)
-        }
-    }
+    let Some(difference) = identity::compare(first, second, extent)? else { return Ok(true) };
+    println!("different: {}", extent_name(extent));
+    print_difference(&difference, a.elf.target.as_ref());
+    Ok(false)
 }

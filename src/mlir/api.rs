@@ -124,6 +124,9 @@ macro_rules! api {
 }
 
 api! {
+    mlirArrayAttrGetElement: fn(RawAttribute, isize) -> RawAttribute;
+    mlirArrayAttrGetNumElements: fn(RawAttribute) -> isize;
+    mlirAttributeIsAArray: fn(RawAttribute) -> bool;
     mlirAttributeIsALocation: fn(RawAttribute) -> bool;
     mlirAttributeIsAString: fn(RawAttribute) -> bool;
     mlirAttributeParseGet: fn(RawContext, RawStringRef) -> RawAttribute;

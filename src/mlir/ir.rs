@@ -262,14 +262,23 @@ impl<'m> Ir<'m> {
         (0..count).map(move |at| Value(call!(ir, mlirBlockGetArgument(block.0, at)), PhantomData))
     }
 
+    /// The operands of an operation.
+    pub fn operands(&self, op: Op<'m>) -> impl Iterator<Item = Value<'m>> + use<'m> {
+        let ir = *self;
+        let count = call!(ir, mlirOperationGetNumOperands(op.0));
+        (0..count).map(move |at| Value(call!(ir, mlirOperationGetOperand(op.0, at)), PhantomData))
+    }
+
+    /// The results of an operation.
+    pub fn results(&self, op: Op<'m>) -> impl Iterator<Item = Value<'m>> + use<'m> {
+        let ir = *self;
+        let count = call!(ir, mlirOperationGetNumResults(op.0));
+        (0..count).map(move |at| Value(call!(ir, mlirOperationGetResult(op.0, at)), PhantomData))
+    }
+
     /// The operands of an operation and then its results.
     pub fn operands_and_results(&self, op: Op<'m>) -> impl Iterator<Item = Value<'m>> + use<'m> {
-        let ir = *self;
-        let operands = call!(ir, mlirOperationGetNumOperands(op.0));
-        let results = call!(ir, mlirOperationGetNumResults(op.0));
-        let operand = move |at| Value(call!(ir, mlirOperationGetOperand(op.0, at)), PhantomData);
-        let result = move |at| Value(call!(ir, mlirOperationGetResult(op.0, at)), PhantomData);
-        (0..operands).map(operand).chain((0..results).map(result))
+        self.operands(op).chain(self.results(op))
     }
 
     /// The type of a value.
@@ -408,6 +417,17 @@ impl<'m> Ir<'m> {
     /// A location as an attribute.
     pub fn location_attribute(&self, location: Loc<'m>) -> Attribute<'m> {
         Attribute(call!(self, mlirLocationGetAttribute(location.0)), PhantomData)
+    }
+
+    /// The elements of an array attribute, from its text. `None` where MLIR refuses the text.
+    pub fn parse_array(&self, text: &str) -> Option<Vec<Attribute<'m>>> {
+        let array = call!(self, mlirAttributeParseGet(self.context, text.into()));
+        if array.0.is_null() || !call!(self, mlirAttributeIsAArray(array)) {
+            return None;
+        }
+        let count = call!(self, mlirArrayAttrGetNumElements(array));
+        let element = |at| Attribute(call!(self, mlirArrayAttrGetElement(array, at)), PhantomData);
+        Some((0..count).map(element).collect())
     }
 
     /// A string attribute.

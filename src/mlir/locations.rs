@@ -193,7 +193,7 @@ impl<'m> Locations<'m> {
     ) -> Reading<'m> {
         let function = self.sym(name);
         let shown = reading.shown.map(|chain| self.with_name(chain, function));
-        if reading.origin.is_some() {
+        if reading.origin.is_some() || reading.status == Status::Inferred {
             // What siteline keeps as the original has its own names.
             return Reading { shown, ..reading.clone() };
         }
@@ -230,6 +230,11 @@ impl<'m> Locations<'m> {
         caller: &Reading<'m>,
     ) -> Reading<'m> {
         let shown = self.append(callee.shown, caller.shown);
+        if callee.status == Status::Inferred {
+            // Nothing was kept where the original is the location itself.
+            let original = if callee.original == inner { location } else { callee.original };
+            return Reading { shown, original, ..callee.clone() };
+        }
         if callee.origin.is_some() && self.is_within(&caller.chains, &callee.chains) {
             return Reading { shown, origin: None, ..callee.clone() };
         }
@@ -281,18 +286,58 @@ impl<'m> Locations<'m> {
             return Reading { shown: child.shown, origin, ..original.clone() };
         }
         let status = metadata.map_or(Status::Free, |metadata| self.status_of(metadata));
-        let original = if status == Status::Inferred {
-            self.ir.unknown()
-        } else if parts.iter().map(|part| part.original).eq(children.iter().copied()) {
-            location
-        } else {
-            let originals: Vec<_> = parts.iter().map(|part| part.original).collect();
-            self.ir.fused(&originals, metadata)
-        };
+        let shown = self.shown_of(parts);
+        if status == Status::Inferred {
+            return self.inferred(location, shown, parts);
+        }
+        let is_whole = status == Status::Scoped;
+        let original =
+            if is_whole || parts.iter().map(|part| part.original).eq(children.iter().copied()) {
+                location
+            } else {
+                let originals: Vec<_> = parts.iter().map(|part| part.original).collect();
+                self.ir.fused(&originals, metadata)
+            };
         let mut chains: ChainList =
             parts.iter().flat_map(|part| part.chains.iter().copied()).collect();
         limit(&mut chains);
-        let shown = parts.iter().find_map(|part| part.shown);
+        Reading { chains, shown, original, status, is_plain: false, origin: None }
+    }
+
+    /// What several locations in one show: their one line; where they differ, their nearest
+    /// common caller; where they have none, the first.
+    fn shown_of(&self, parts: &[Reading<'m>]) -> Option<ChainId> {
+        let mut shown = parts.iter().filter_map(|part| part.shown);
+        let first = shown.next()?;
+        self.common(first, shown).or(Some(first))
+    }
+
+    /// The first chain, if all show its line; else the nearest common caller.
+    pub fn common(
+        &self,
+        first: ChainId,
+        rest: impl Iterator<Item = ChainId> + Clone,
+    ) -> Option<ChainId> {
+        let line = |at| self.chains.innermost(at).line();
+        if rest.clone().all(|other| line(other) == line(first)) {
+            return Some(first);
+        }
+        let mut rest = rest;
+        rest.try_fold(first, |common, other| self.chains.common_suffix(common, other))
+    }
+
+    /// An inferred location stands for the original that it keeps, if any.
+    fn inferred(
+        &self,
+        location: Loc<'m>,
+        shown: Option<ChainId>,
+        parts: &[Reading<'m>],
+    ) -> Reading<'m> {
+        let (chains, original) = match parts {
+            [part] if part.origin.is_some() => (part.chains.clone(), part.original),
+            _ => (ChainList::new(), location),
+        };
+        let status = Status::Inferred;
         Reading { chains, shown, original, status, is_plain: false, origin: None }
     }
 
@@ -380,6 +425,18 @@ impl<'m> Locations<'m> {
     pub fn build_with(&mut self, chain: ChainId, metadata: Attribute<'m>) -> Loc<'m> {
         let frame = self.frame_location(chain);
         let marked = self.ir.fused(&[frame], Some(metadata));
+        let outer = self.chains.outer(chain).map(|outer| self.build(outer));
+        self.inside(marked, outer)
+    }
+
+    /// A chain as nested call sites, marked as inferred, with the original where it is kept.
+    pub fn build_inferred(&mut self, chain: ChainId, original: Option<Loc<'m>>) -> Loc<'m> {
+        let mut frame = self.frame_location(chain);
+        if let Some(original) = original {
+            frame = self.ir.fused(&[frame], Some(self.ir.location_attribute(original)));
+        }
+        let mark = self.ir.string_attribute(INFERRED_MARK);
+        let marked = self.ir.fused(&[frame], Some(mark));
         let outer = self.chains.outer(chain).map(|outer| self.build(outer));
         self.inside(marked, outer)
     }

@@ -4,7 +4,6 @@ use super::api::RawOperation;
 use super::context::{MlirError, Module};
 use super::functions;
 use super::ir::Ir;
-use super::normalize::normalize;
 
 /// What is wrong with the shape of a module that is to be compiled.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
@@ -43,21 +42,12 @@ fn gpu_module_pipeline(chip: &str) -> String {
     format!("builtin.module(gpu.module({}))", passes.join(","))
 }
 
-/// Upstream's pass that gives functions a debug-info scope.
-const SCOPES: &str =
-    "builtin.module(ensure-debug-info-scope-on-llvm-func{emission-kind=LineTablesOnly})";
-
-/// Lowers a module's GPU code to the LLVM dialect, with scopes for line tables if asked for.
+/// Lowers a module's GPU code to the LLVM dialect.
 ///
 /// # Errors
 /// What an upstream pass refuses.
-pub fn lower(module: &mut Module<'_>, chip: &str, line_tables: bool) -> Result<(), MlirError> {
-    module.run_pipeline(&gpu_module_pipeline(chip))?;
-    if line_tables {
-        normalize(module.ir());
-        module.run_pipeline(SCOPES)?;
-    }
-    Ok(())
+pub fn lower(module: &mut Module<'_>, chip: &str) -> Result<(), MlirError> {
+    module.run_pipeline(&gpu_module_pipeline(chip))
 }
 
 /// The operation to translate: the `gpu.module` that has the kernel asked for, or the only one;

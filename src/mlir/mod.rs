@@ -7,11 +7,12 @@ pub mod api;
 #[cfg(feature = "llvm")]
 pub mod context;
 pub mod functions;
+pub mod infer;
 pub mod ir;
 pub mod locations;
 #[cfg(feature = "llvm")]
 pub mod lower;
-pub mod normalize;
 pub mod propagate;
 pub mod report;
 pub mod restore;
+pub mod scopes;

@@ -5,7 +5,7 @@ use std::str::FromStr;
 use rustc_hash::FxHashMap;
 
 use super::functions::{self, Classifier, Function};
-use super::ir::{Ir, Loc, Op, Value};
+use super::ir::{Ir, Loc, LocKind, Op, Value};
 use super::locations::{Locations, Reading, SITE_MARK, Status};
 use crate::chain::{ChainId, Line};
 use crate::leaf::Class;
@@ -91,7 +91,7 @@ pub(super) fn sites_of<'m>(
 /// The frame of the kernel function itself, from the function operation's location: where
 /// function names are known, the frame named like the kernel; else the innermost one that is
 /// not library. A location that is one plain position is taken as it is.
-fn definition<'m>(
+pub(super) fn definition<'m>(
     locations: &mut Locations<'m>,
     settings: &Settings,
     function: &Function<'m>,
@@ -142,62 +142,68 @@ pub(super) struct Slot<'m> {
 
 /// What holds a location in one function, and the distinct pairs of location and class.
 ///
-/// Sixteen bytes an operation.
+/// Twelve bytes an operation, in two vectors so that nothing is lost to alignment.
+#[derive(Default)]
 pub(super) struct Slots<'m> {
     ops: Vec<Op<'m>>,
-    /// By operation: its key while the function is walked, then its slot.
-    op_slots: Vec<u64>,
-    arguments: Vec<(Value<'m>, u64)>,
+    op_slots: Vec<u32>,
+    arguments: Vec<(Value<'m>, u32)>,
     pub(super) distinct: Vec<Slot<'m>>,
 }
 
-/// A location and a class in one word: locations are aligned to eight bytes (MLIR keeps three
-/// low bits of attribute pointers free), and there are eight classes.
-fn key(location: Loc<'_>, class: Class) -> u64 {
-    location.address() as u64 | class as u64
+/// How many operations are walked before their slots are looked up. In a loop of its own the
+/// processor has many look-ups under way at once.
+const BATCH: usize = 1024;
+
+/// The slots by location and class.
+#[derive(Default)]
+struct SlotTable<'m> {
+    index: FxHashMap<(Loc<'m>, Class), u32>,
+    distinct: Vec<Slot<'m>>,
+}
+
+impl<'m> SlotTable<'m> {
+    fn slot(&mut self, location: Loc<'m>, class: Class) -> u32 {
+        let SlotTable { index, distinct } = self;
+        *index.entry((location, class)).or_insert_with(|| {
+            distinct.push(Slot { location, class });
+            u32::try_from(distinct.len() - 1).expect("fewer than 2^32 distinct locations")
+        })
+    }
+
+    fn drain(&mut self, batch: &mut Vec<(Loc<'m>, Class)>, slots: &mut Vec<u32>) {
+        slots.extend(batch.drain(..).map(|(location, class)| self.slot(location, class)));
+    }
 }
 
 impl<'m> Slots<'m> {
-    /// Walks the function first and looks slots up afterwards, in a loop of its own: there the
-    /// processor can have many look-ups under way at once.
     pub(super) fn collect(
         ir: &Ir<'m>,
         function: &Function<'m>,
         classifier: &mut Classifier<'m, '_>,
     ) -> Self {
-        let (mut ops, mut op_slots, mut arguments) = (Vec::new(), Vec::new(), Vec::new());
+        let mut slots = Slots::default();
+        let mut table = SlotTable::default();
+        let mut batch = Vec::with_capacity(BATCH);
+        let mut arguments = Vec::new();
         functions::walk(
             ir,
             function.op,
             |op| {
-                ops.push(op);
-                op_slots.push(key(ir.location(op), classifier.class(op)));
+                slots.ops.push(op);
+                batch.push((ir.location(op), classifier.class(op)));
+                if batch.len() == BATCH {
+                    table.drain(&mut batch, &mut slots.op_slots);
+                }
             },
-            |argument| arguments.push((argument, key(ir.value_location(argument), Class::Other))),
+            |argument| arguments.push(argument),
         );
-        let mut slots = Slots { ops, op_slots, arguments, distinct: Vec::new() };
-        slots.look_up(ir);
+        table.drain(&mut batch, &mut slots.op_slots);
+        let with_slot =
+            |argument| (argument, table.slot(ir.value_location(argument), Class::Other));
+        slots.arguments = arguments.into_iter().map(with_slot).collect();
+        slots.distinct = table.distinct;
         slots
-    }
-
-    fn look_up(&mut self, ir: &Ir<'m>) {
-        let mut index: FxHashMap<u64, u32> = FxHashMap::default();
-        let distinct = &mut self.distinct;
-        let mut slot = |key: &mut u64, location: &dyn Fn() -> Loc<'m>| {
-            let found = *index.entry(*key).or_insert_with(|| {
-                let class = Class::ALL[(*key & 7) as usize];
-                distinct.push(Slot { location: location(), class });
-                distinct.len() as u32 - 1
-            });
-            *key = found.into();
-        };
-        for (op, key) in self.ops.iter().zip(&mut self.op_slots) {
-            slot(key, &|| ir.location(*op));
-        }
-        for (argument, key) in &mut self.arguments {
-            let argument = *argument;
-            slot(key, &|| ir.value_location(argument));
-        }
     }
 
     /// By slot: how many operations have it; block arguments are not counted.
@@ -247,30 +253,32 @@ impl<'m> Rewriter<'_, 'm> {
             || reading.is_plain;
         let site = if stays { None } else { self.site(&reading, slot.class) };
         let Some(site) = site else { return slot.location };
-        let is_whole = reading.chains[..] == [site];
-        match self.origin {
-            Origin::Keep if is_whole => reading.original,
-            _ => self.locations.with_origin(site, &reading, self.origin),
+        let is_whole = self.origin == Origin::Keep && reading.chains[..] == [site];
+        if is_whole && self.says_so(&reading, site) {
+            reading.original
+        } else {
+            self.locations.with_origin(site, &reading, self.origin)
         }
+    }
+
+    /// Whether an original says its chain in the form that survives to DWARF: upstream loses
+    /// frames of names around call sites, of call sites in call sites' callees and of unknown
+    /// parts. A front end's own metadata is left to it.
+    fn says_so(&mut self, reading: &Reading<'m>, chain: ChainId) -> bool {
+        let kind = self.locations.ir().kind(reading.original);
+        matches!(kind, LocKind::Fused { .. }) || self.locations.build(chain) == reading.original
     }
 
     /// The one site of all chains; where they differ, their nearest common caller; where there
     /// is none, the site of the first.
     fn site(&self, reading: &Reading<'m>, class: Class) -> Option<ChainId> {
-        let chains = &self.locations.chains;
         if let [chain] = reading.chains[..] {
             return self.sites.site(chain, class);
         }
         let sites: Vec<ChainId> =
             reading.chains.iter().filter_map(|&chain| self.sites.site(chain, class)).collect();
         let (&first, rest) = sites.split_first()?;
-        let line = |at| chains.innermost(at).line();
-        if rest.iter().all(|&other| line(other) == line(first)) {
-            return Some(first);
-        }
-        rest.iter()
-            .try_fold(first, |common, &other| chains.common_suffix(common, other))
-            .or(Some(first))
+        self.locations.common(first, rest.iter().copied()).or(Some(first))
     }
 }
 

@@ -267,6 +267,11 @@ impl IrKernel {
         self.holders.get(&(line, class)).is_some_and(|&chains| chains > 1)
     }
 
+    /// The line of the kernel itself.
+    pub fn definition(&self) -> Option<Line> {
+        self.definition
+    }
+
     /// How many lines the policy `distinct` would show for a class.
     pub fn reachable_lines(&self, class: Class) -> usize {
         self.reachable.get(&class).copied().unwrap_or(0)
@@ -279,16 +284,14 @@ impl IrKernel {
         for chain in distinct {
             by_line.entry(chains.innermost(chain).line()).or_default().push(chain);
         }
-        let mut lost = Lost::default();
-        let mut seen = FxHashSet::default();
-        for (&(chain, _), site) in &self.sites {
-            if !seen.insert((chain, *site)) {
-                continue;
-            }
-            lost.chains += 1;
-            if let Some(candidates) = by_line.get(site) {
-                lost.add(chain, candidates, chains);
-            }
+        let mut sites: FxHashMap<ChainId, Vec<Line>> = FxHashMap::default();
+        for (&(chain, _), &site) in &self.sites {
+            sites.entry(chain).or_default().push(site);
+        }
+        let mut lost = Lost { chains: sites.len(), ..Lost::default() };
+        for (chain, sites) in sites {
+            let candidates = sites.iter().filter_map(|site| by_line.get(site)).flatten();
+            lost.add(chain, candidates.copied(), chains);
         }
         lost.reached_share = share(lost.reached, lost.chains);
         lost.levels_lost_share = share(lost.levels_lost, lost.levels);
@@ -306,14 +309,14 @@ pub(crate) fn share(part: usize, total: usize) -> f64 {
 }
 
 impl Lost {
-    fn add(&mut self, chain: ChainId, candidates: &[ChainId], chains: &Chains) {
+    fn add(&mut self, chain: ChainId, candidates: impl Iterator<Item = ChainId>, chains: &Chains) {
         let frames: Vec<Frame> = chains.frames(chain).collect();
         let named = frames.iter().filter(|frame| frame.function.is_some()).count();
-        let kept = |&candidate: &ChainId| {
+        let kept = |candidate: ChainId| {
             let other: Vec<Frame> = chains.frames(candidate).collect();
             kept(&frames, &other, chains)
         };
-        let (levels, names) = candidates.iter().map(kept).max().unwrap_or_default();
+        let Some((levels, names)) = candidates.map(kept).max() else { return };
         self.reached += 1;
         self.levels += frames.len();
         self.levels_lost += frames.len() - levels;

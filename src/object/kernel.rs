@@ -128,6 +128,12 @@ impl Function {
         elf.raw(section).get(at(self.range.start)..at(self.limit)).unwrap_or_default()
     }
 
+    #[cfg(test)]
+    pub(super) fn for_tests(range: Range<Vaddr>, descriptor: Option<Descriptor>) -> Self {
+        let (name, kind) = ("k".into(), FunctionKind::Kernel);
+        Function { name, kind, limit: range.end, range, descriptor, section: 0 }
+    }
+
     /// The bytes of the function alone.
     pub fn own_code<'e>(&self, elf: &'e Elf) -> &'e [u8] {
         let size = self.range.end.bytes_from(self.range.start) as usize;

@@ -109,8 +109,6 @@ impl Lister<'_> {
 const NOP: u32 = 0xbf80_0000;
 /// `s_code_end`, on gfx10 and later.
 const CODE_END: u32 = 0xbf9f_0000;
-/// `s_endpgm` before gfx11, and from gfx11 on.
-const END_PROGRAM: [u32; 2] = [0xbf81_0000, 0xbfb0_0000];
 /// `s_branch` before gfx11, without its distance.
 const BRANCH: u32 = 0xbf82_0000;
 /// The size of the kernarg preload prologue with its fill, in words.
@@ -140,15 +138,18 @@ fn roles(function: &Function, code: &[u8], instructions: &[Instruction]) -> Vec<
     instructions.iter().take_while(|i| i.address < end).map(role).collect()
 }
 
-/// Where the fill at the end starts, in bytes from the function's start: behind the last
-/// `s_endpgm` when only fill follows it, else where the symbol ends.
+/// Where the fill at the end starts, in bytes from the function's start. Code does not fall off
+/// its end, so whatever the last instruction is, `s_endpgm` or a branch, fill behind it never
+/// runs.
 fn fill_start(function: &Function, code: &[u8]) -> u64 {
     let own = function.range.end.bytes_from(function.range.start);
     let all: Vec<u32> = words(&code[..code.len().min(own as usize)]).collect();
-    let fill = all.iter().rev().take_while(|&&word| word == NOP || word == CODE_END).count();
-    let before = all.len() - fill;
-    let ends = before.checked_sub(1).is_some_and(|last| END_PROGRAM.contains(&all[last]));
-    if ends { before as u64 * 4 } else { own }
+    let fill = all.iter().rev().take_while(|word| is_fill(**word)).count();
+    if fill == all.len() { own } else { own - fill as u64 * 4 }
+}
+
+fn is_fill(word: u32) -> bool {
+    word == NOP || word == CODE_END
 }
 
 /// Where the listing ends: the fill between this function and the next one is part of it, other
@@ -156,7 +157,7 @@ fn fill_start(function: &Function, code: &[u8]) -> u64 {
 fn listed_end(function: &Function, code: &[u8]) -> Vaddr {
     let own = function.range.end.bytes_from(function.range.start) as usize;
     let behind = words(code.get(own..).unwrap_or_default());
-    let fill = behind.take_while(|&word| word == NOP || word == CODE_END).count();
+    let fill = behind.take_while(|word| is_fill(*word)).count();
     function.range.end.plus(fill as u64 * 4)
 }
 
@@ -178,15 +179,99 @@ fn prologue_end(function: &Function, code: &[u8], instructions: &[Instruction]) 
     if let Some(gap) = preload_gap(function, code) {
         return gap.start;
     }
-    let sets_mode = |instruction: &Instruction| {
-        instruction.mnemonic.starts_with("s_setreg_imm32")
-            && instruction.operands.contains("WAVE_MODE")
+    if function.descriptor.is_none() {
+        return 0;
+    }
+    let mut count = 0;
+    while let Some(size) = entry_code(&instructions[count..]) {
+        count += size;
+    }
+    let last = count.checked_sub(1).and_then(|last| instructions.get(last));
+    last.map_or(0, |last| last.end().bytes_from(function.range.start))
+}
+
+/// How many instructions belong to one of the things that the gfx1250 backend starts a kernel
+/// with: setting a mode of the wave, and a prefetch of address 0.
+fn entry_code(instructions: &[Instruction]) -> Option<usize> {
+    let is = |at: usize, mnemonic: &str, operands: &str| {
+        instructions.get(at).is_some_and(|instruction| {
+            instruction.mnemonic.starts_with(mnemonic) && instruction.operands.contains(operands)
+        })
     };
-    let start = function.range.start;
-    match instructions.first() {
-        Some(first) if function.descriptor.is_some() && sets_mode(first) => {
-            first.end().bytes_from(start)
-        }
-        _ => 0,
+    if is(0, "s_setreg_imm32_b32", "HW_REG_WAVE_MODE")
+        || is(0, "s_setreg_imm32_b32", "HW_REG_WAVE_SCHED_MODE")
+    {
+        Some(1)
+    } else if is(0, "s_mov_b64", "], 0") && is(1, "v_nop", "") && is(2, "global_prefetch_b8", "") {
+        Some(3)
+    } else {
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::object::kernel::Descriptor;
+
+    const MOVE: u32 = 0x7e00_0280;
+    const END: u32 = 0xbf81_0000;
+
+    fn instructions(texts: &[&str]) -> Vec<Instruction> {
+        let place = |(at, text): (usize, &&str)| {
+            let (mnemonic, operands) = text.split_once(' ').unwrap_or((text, ""));
+            let address = Vaddr(at as u64 * 4);
+            Instruction { address, size: 4, mnemonic: mnemonic.into(), operands: operands.into() }
+        };
+        texts.iter().enumerate().map(place).collect()
+    }
+
+    fn kernel(words: &[u32], preloaded_words: u8) -> (Function, Vec<u8>) {
+        let code: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
+        let end = Vaddr(code.len() as u64);
+        let descriptor = Some(Descriptor { preloaded_words, wave32: false });
+        (Function::for_tests(Vaddr(0)..end, descriptor), code)
+    }
+
+    fn roles_of(words: &[u32], preloaded_words: u8) -> Vec<Role> {
+        let (function, code) = kernel(words, preloaded_words);
+        let texts = vec![".long"; words.len()];
+        roles(&function, &code, &instructions(&texts))
+    }
+
+    #[test]
+    fn fill_behind_the_end_is_padding() {
+        use Role::{Code, Padding};
+        let branch = BRANCH | 0xfff0;
+        assert_eq!(roles_of(&[MOVE, END, NOP, NOP], 0), [Code, Code, Padding, Padding]);
+        assert_eq!(roles_of(&[MOVE, branch, CODE_END], 0), [Code, Code, Padding]);
+        assert_eq!(roles_of(&[END, NOP, END], 0), [Code; 3]);
+        assert_eq!(roles_of(&[NOP, NOP], 0), [Code; 2]);
+    }
+
+    #[test]
+    fn the_preload_prologue_ends_at_its_branch() {
+        let mut words = vec![MOVE, BRANCH | 62];
+        words.resize(PRELOAD_WORDS, NOP);
+        words.push(END);
+        let roles = roles_of(&words, 3);
+        assert_eq!(roles[..2], [Role::Prologue; 2]);
+        assert_eq!(roles[2..64], [Role::Padding; 62]);
+        assert_eq!(roles[64], Role::Code);
+        assert_eq!(roles_of(&words, 0), [Role::Code; 65]);
+    }
+
+    #[test]
+    fn entry_code_of_gfx1250_is_prologue() {
+        let entry = instructions(&[
+            "s_setreg_imm32_b32 hwreg(HW_REG_WAVE_MODE, 25, 1), 1",
+            "s_mov_b64 s[64:65], 0",
+            "v_nop",
+            "global_prefetch_b8 v0, s[64:65] scope:SCOPE_SE",
+            "s_setreg_imm32_b32 hwreg(HW_REG_WAVE_SCHED_MODE, 0, 2), 2",
+            "s_mov_b64 s[2:3], 0",
+        ]);
+        let (function, code) = kernel(&[0; 6], 0);
+        assert_eq!(prologue_end(&function, &code, &entry), 20);
     }
 }

@@ -177,9 +177,10 @@ impl Default for Library {
     }
 }
 
-/// Python's names for code without a file, such as `<frozen importlib._bootstrap>`.
+/// What stands for code without a file: Python's names, such as `<frozen importlib._bootstrap>`,
+/// and MLIR's `-` for text that a front end parsed.
 fn is_generated(path: &str) -> bool {
-    path.starts_with('<') && path.ends_with('>')
+    path == "-" || (path.starts_with('<') && path.ends_with('>'))
 }
 
 /// Python's standard library: below `lib/python3.N`, but not in a folder of packages.
@@ -235,6 +236,16 @@ pub(crate) fn without_number(symbol: &str) -> &str {
             stem
         }
         _ => symbol,
+    }
+}
+
+/// Cuts the frames outside the outermost one whose function is the kernel; frames are given
+/// innermost first.
+pub fn cut_host_frames(chains: &Chains, symbol: &str, frames: &mut Vec<Frame>) {
+    let is_kernel =
+        |frame: &Frame| frame.function.is_some_and(|f| is_kernel_function(chains.str(f), symbol));
+    if let Some(body) = frames.iter().rposition(is_kernel) {
+        frames.truncate(body + 1);
     }
 }
 
@@ -325,12 +336,8 @@ impl<'a> SiteModel<'a> {
     }
 
     fn cut_host_frames(&self, chains: &Chains, frames: &mut Vec<Frame>) {
-        let Some(symbol) = self.kernel.symbol else { return };
-        let is_kernel = |frame: &Frame| {
-            frame.function.is_some_and(|f| is_kernel_function(chains.str(f), symbol))
-        };
-        if let Some(body) = frames.iter().rposition(is_kernel) {
-            frames.truncate(body + 1);
+        if let Some(symbol) = self.kernel.symbol {
+            cut_host_frames(chains, symbol, frames);
         }
     }
 

@@ -1,15 +1,15 @@
 // Each policy on one chain of three frames and on a helper called twice.
 
-// RUN: %siteline-opt %s --pass-pipeline='builtin.module(siteline{policy=distinct})' --mlir-print-debuginfo --mlir-print-local-scope | FileCheck %s --check-prefixes=OUTER
-// RUN: %siteline-opt %s --pass-pipeline='builtin.module(siteline{policy=outermost})' --mlir-print-debuginfo --mlir-print-local-scope | FileCheck %s --check-prefixes=OUTER
-// RUN: %siteline-opt %s --pass-pipeline='builtin.module(siteline{policy=depth:0})' --mlir-print-debuginfo --mlir-print-local-scope | FileCheck %s --check-prefixes=OUTER
-// RUN: %siteline-opt %s --pass-pipeline='builtin.module(siteline{policy=innermost})' --mlir-print-debuginfo --mlir-print-local-scope | FileCheck %s --check-prefixes=INNER
-// RUN: %siteline-opt %s --pass-pipeline='builtin.module(siteline{policy=file:h.py})' --mlir-print-debuginfo --mlir-print-local-scope | FileCheck %s --check-prefixes=INNER
-// RUN: %siteline-opt %s --pass-pipeline='builtin.module(siteline{policy=unique})' --mlir-print-debuginfo --mlir-print-local-scope | FileCheck %s --check-prefixes=MIDDLE
-// RUN: %siteline-opt %s --pass-pipeline='builtin.module(siteline{policy=skip:h.py})' --mlir-print-debuginfo --mlir-print-local-scope | FileCheck %s --check-prefixes=MIDDLE
-// RUN: %siteline-opt %s --pass-pipeline='builtin.module(siteline{policy=file:g.py})' --mlir-print-debuginfo --mlir-print-local-scope | FileCheck %s --check-prefixes=MIDDLE
-// RUN: %siteline-opt %s --pass-pipeline='builtin.module(siteline{policy=depth:1})' --mlir-print-debuginfo --mlir-print-local-scope | FileCheck %s --check-prefixes=MIDDLE
-// RUN: %siteline-opt %s --pass-pipeline='builtin.module(siteline{policy=innermost library=*/h.py,h.py})' --mlir-print-debuginfo --mlir-print-local-scope | FileCheck %s --check-prefixes=MIDDLE
+// RUN: %siteline-opt %s --pass-pipeline='builtin.module(siteline{infer=false policy=distinct})' --mlir-print-debuginfo --mlir-print-local-scope | FileCheck %s --check-prefixes=OUTER
+// RUN: %siteline-opt %s --pass-pipeline='builtin.module(siteline{infer=false policy=outermost})' --mlir-print-debuginfo --mlir-print-local-scope | FileCheck %s --check-prefixes=OUTER
+// RUN: %siteline-opt %s --pass-pipeline='builtin.module(siteline{infer=false policy=depth:0})' --mlir-print-debuginfo --mlir-print-local-scope | FileCheck %s --check-prefixes=OUTER
+// RUN: %siteline-opt %s --pass-pipeline='builtin.module(siteline{infer=false policy=innermost})' --mlir-print-debuginfo --mlir-print-local-scope | FileCheck %s --check-prefixes=INNER
+// RUN: %siteline-opt %s --pass-pipeline='builtin.module(siteline{infer=false policy=file:h.py})' --mlir-print-debuginfo --mlir-print-local-scope | FileCheck %s --check-prefixes=INNER
+// RUN: %siteline-opt %s --pass-pipeline='builtin.module(siteline{infer=false policy=unique})' --mlir-print-debuginfo --mlir-print-local-scope | FileCheck %s --check-prefixes=MIDDLE
+// RUN: %siteline-opt %s --pass-pipeline='builtin.module(siteline{infer=false policy=skip:h.py})' --mlir-print-debuginfo --mlir-print-local-scope | FileCheck %s --check-prefixes=MIDDLE
+// RUN: %siteline-opt %s --pass-pipeline='builtin.module(siteline{infer=false policy=file:g.py})' --mlir-print-debuginfo --mlir-print-local-scope | FileCheck %s --check-prefixes=MIDDLE
+// RUN: %siteline-opt %s --pass-pipeline='builtin.module(siteline{infer=false policy=depth:1})' --mlir-print-debuginfo --mlir-print-local-scope | FileCheck %s --check-prefixes=MIDDLE
+// RUN: %siteline-opt %s --pass-pipeline='builtin.module(siteline{infer=false policy=innermost library=*/h.py,h.py})' --mlir-print-debuginfo --mlir-print-local-scope | FileCheck %s --check-prefixes=MIDDLE
 // Only waits get a site:
 // RUN: %siteline-opt %s --pass-pipeline='builtin.module(siteline{leaves=wait+mfma})' --mlir-print-debuginfo --mlir-print-local-scope | FileCheck %s --check-prefixes=INNER
 // Another policy starts from the originals again:

@@ -1,0 +1,27 @@
+// Two GEMMs that call one helper: the helper's line stands for both.
+module attributes {gpu.container_module} {
+  gpu.module @gemms {
+    llvm.func @gemms(%a: !llvm.ptr<1>, %b: !llvm.ptr<1>) attributes {gpu.kernel, rocdl.kernel} {
+      %zero = llvm.mlir.constant(dense<0.0> : vector<4xf32>) : vector<4xf32> loc(#first)
+      %c = llvm.mlir.constant(0 : i32) : i32 loc(#body)
+      %i = rocdl.workitem.id.x : i32 loc(#body)
+      %wide = llvm.zext %i : i32 to i64 loc(#body)
+      %pa = llvm.getelementptr %a[%wide] : (!llvm.ptr<1>, i64) -> !llvm.ptr<1>, vector<4xf16> loc(#body)
+      %x = llvm.load %pa : !llvm.ptr<1> -> vector<4xf16> loc(#body)
+      %one = rocdl.mfma.f32.16x16x16f16 %x, %x, %zero, %c, %c, %c : (vector<4xf16>, vector<4xf16>, vector<4xf32>, i32, i32, i32) -> vector<4xf32> loc(#first)
+      rocdl.s.barrier loc(#barrier)
+      %two = rocdl.mfma.f32.16x16x16f16 %x, %x, %one, %c, %c, %c : (vector<4xf16>, vector<4xf16>, vector<4xf32>, i32, i32, i32) -> vector<4xf32> loc(#second)
+      %pb = llvm.getelementptr %b[%wide] : (!llvm.ptr<1>, i64) -> !llvm.ptr<1>, vector<4xf32> loc(#body)
+      llvm.store %two, %pb : vector<4xf32>, !llvm.ptr<1> loc(#body)
+      llvm.return loc(#body)
+    } loc(#kernel)
+  } loc(#kernel)
+} loc(#kernel)
+#kernel = loc("/src/gemms.py":5:1)
+#body = loc("/src/gemms.py":6:3)
+#barrier = loc("/src/gemms.py":22:3)
+#helper = loc("/src/gemms.py":11:5)
+#gemm1 = loc("/src/gemms.py":21:3)
+#gemm2 = loc("/src/gemms.py":23:3)
+#first = loc(callsite(#helper at #gemm1))
+#second = loc(callsite(#helper at #gemm2))
