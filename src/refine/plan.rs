@@ -4,6 +4,7 @@ use rustc_hash::FxHashMap;
 
 use crate::chain::{ChainId, Chains, Frame, Line};
 use crate::leaf::Class;
+use crate::object::dwarf::INFERRED_DISCRIMINATOR;
 use crate::object::dwarf::write::{Editable, Place, Program};
 use crate::object::{CodeObject, Lister, Listing, Located, Role, definition};
 use crate::site::{Kernel, SiteModel, Sites};
@@ -158,6 +159,12 @@ impl Planner<'_> {
         });
         match calls.nth(last) {
             Some((node, parent, place)) if tree.program(node) == Some(own.program) => {
+                // A chain that was inferred stays marked, whichever of its frames is shown.
+                let discriminator = match own.place.discriminator {
+                    INFERRED_DISCRIMINATOR => INFERRED_DISCRIMINATOR,
+                    _ => place.discriminator,
+                };
+                let place = Place { discriminator, ..place };
                 Shown { place, node: parent, program: own.program }
             }
             _ => own,
