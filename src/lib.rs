@@ -22,6 +22,7 @@ pub mod object;
 pub mod outline;
 #[cfg(feature = "llvm")]
 pub mod plugin;
+pub mod refine;
 pub mod require;
 pub mod site;
 pub mod source;

@@ -15,6 +15,7 @@ mod objects;
 #[cfg(feature = "llvm")]
 pub mod opt;
 pub mod options;
+pub mod refine;
 pub mod report;
 mod show;
 #[cfg(feature = "llvm")]
@@ -34,6 +35,7 @@ enum Command {
     Report(Box<report::Report>),
     Lines(Box<lines::Lines>),
     Diff(Box<diff::Diff>),
+    Refine(Box<refine::Refine>),
     #[command(subcommand)]
     Att(Box<att::Command>),
     #[cfg(feature = "llvm")]
@@ -70,6 +72,7 @@ fn run(command: Command) -> anyhow::Result<Outcome> {
         Command::Report(options) => report::run(&options),
         Command::Lines(options) => lines::run(&options),
         Command::Diff(options) => diff::run(&options),
+        Command::Refine(options) => refine::run(&options),
         Command::Att(command) => att::run(*command),
         #[cfg(feature = "llvm")]
         Command::Opt(options) => opt::run(&options),

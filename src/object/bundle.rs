@@ -4,8 +4,8 @@ use super::bytes::{Bytes, Cursor};
 use super::error::{Fault, Problem};
 use super::inflate::{Allowance, Compression};
 
-const PLAIN: &[u8] = b"__CLANG_OFFLOAD_BUNDLE__";
-const COMPRESSED: &[u8] = b"CCOB";
+pub(super) const PLAIN: &[u8] = b"__CLANG_OFFLOAD_BUNDLE__";
+pub(super) const COMPRESSED: &[u8] = b"CCOB";
 
 /// The most entries that a bundle may have.
 const MOST_ENTRIES: u64 = 1 << 16;
@@ -13,6 +13,10 @@ const MOST_ENTRIES: u64 = 1 << 16;
 /// One entry of a bundle.
 #[derive(Clone, Debug)]
 pub struct Entry {
+    /// Where its data is, in bytes from the start of the bundle, decompressed.
+    pub(super) range: std::ops::Range<u64>,
+    /// Where the list of entries says so.
+    pub(super) listed: u64,
     /// What it is for, such as `hipv4-amdgcn-amd-amdhsa--gfx942`.
     pub id: String,
     /// Its data.
@@ -69,8 +73,8 @@ fn read_plain(data: &Bytes) -> Result<Bundle, Fault> {
             .slice(place.clone())
             .ok_or_else(|| Fault::out_of_bounds(at, format!("the entry '{id}'"), size))?;
         if size > 0 {
-            places.push((place, id.clone()));
-            entries.push(Entry { id, data: entry });
+            places.push((place.clone(), id.clone()));
+            entries.push(Entry { range: place, listed: at, id, data: entry });
         }
     }
     check_overlap(&mut places, cursor.offset())?;
@@ -103,8 +107,8 @@ fn check_overlap(
     Ok(())
 }
 
-struct Packed {
-    compression: Compression,
+pub(super) struct Packed {
+    pub(super) compression: Compression,
     /// The whole bundle's size with its header; version 1 does not say.
     file_size: Option<u64>,
     size: u64,
@@ -112,7 +116,7 @@ struct Packed {
 }
 
 /// The decompressed bundle, and where the compressed one ends.
-fn decompress(data: &Bytes, allowance: &mut Allowance) -> Result<(Vec<u8>, u64), Fault> {
+pub(super) fn decompress(data: &Bytes, allowance: &mut Allowance) -> Result<(Vec<u8>, u64), Fault> {
     let packed = read_header(data)?;
     let end = packed.file_size.unwrap_or(data.len() as u64);
     let body = data
@@ -124,7 +128,7 @@ fn decompress(data: &Bytes, allowance: &mut Allowance) -> Result<(Vec<u8>, u64),
     Ok((inner, end))
 }
 
-fn read_header(data: &[u8]) -> Result<Packed, Fault> {
+pub(super) fn read_header(data: &[u8]) -> Result<Packed, Fault> {
     let mut cursor = Cursor::new(data);
     let cut = || {
         Fault::new(data.len() as u64, Problem::EndsEarly("the compressed bundle's header".into()))

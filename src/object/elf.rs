@@ -315,7 +315,7 @@ impl Elf {
 }
 
 impl Section {
-    fn is_old_compressed(&self) -> bool {
+    pub(crate) fn is_old_compressed(&self) -> bool {
         self.name.starts_with(".zdebug_")
     }
 

@@ -23,6 +23,10 @@ pub struct Embedded {
     pub data: Bytes,
     /// Where it starts in the module, in bytes.
     pub offset: u64,
+    /// How many bytes it takes there.
+    pub(super) size: u64,
+    /// Whether it is a quoted string.
+    pub(super) quoted: bool,
 }
 
 /// Whether data could be MLIR that holds code objects.
@@ -56,7 +60,13 @@ pub fn read(data: &Bytes) -> Result<Vec<Embedded>, Fault> {
         if QUOTED.iter().any(|start| rest.starts_with(start)) {
             let (bytes, size) = unquote(rest, at as u64)?;
             let name = binary_name(&data[..at]);
-            found.push(Embedded { name, data: bytes.into(), offset: at as u64 });
+            found.push(Embedded {
+                name,
+                data: bytes.into(),
+                offset: at as u64,
+                size: size as u64,
+                quoted: true,
+            });
             at += size;
         } else if elf::is_elf(rest) {
             let size = elf::extent(rest).unwrap_or(rest.len() as u64);
@@ -64,7 +74,7 @@ pub fn read(data: &Bytes) -> Result<Vec<Embedded>, Fault> {
             let part = data.slice(at as u64..end).ok_or_else(|| {
                 Fault::out_of_bounds(at as u64, "the code object in the bytecode", size)
             })?;
-            found.push(Embedded { name: None, data: part, offset: at as u64 });
+            found.push(Embedded { name: None, data: part, offset: at as u64, size, quoted: false });
             at += size.max(1) as usize;
         } else {
             at += 1;

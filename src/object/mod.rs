@@ -23,6 +23,8 @@ pub mod kernel;
 pub mod listing;
 pub mod metrics;
 mod place;
+pub(crate) mod repack;
+pub(crate) mod rewrite;
 pub mod waits;
 
 use crate::chain::Chains;

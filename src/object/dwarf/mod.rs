@@ -13,9 +13,14 @@ use super::error::Fault;
 use super::place::Vaddr;
 
 pub(crate) mod read;
+pub(crate) mod write;
 
 /// The discriminator of rows whose line siteline chose for an instruction that had none.
 pub const INFERRED_DISCRIMINATOR: u32 = 0x0517_e11e;
+
+/// The discriminator that is set before the first row of a line program whose rows are sites,
+/// and then set back to 0, so that no row has it.
+pub const REFINED_DISCRIMINATOR: u32 = 0x0517_e11d;
 
 /// The line rows and inlined functions of one code object.
 #[derive(Debug, Default)]

@@ -6,15 +6,15 @@ use crate::object::dwarf::{Edge, OUTSIDE};
 
 /// A range of addresses in a scope. Scopes are numbered so that inner ones come after outer.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct ScopeRange {
-    pub(super) start: u64,
-    pub(super) end: u64,
-    pub(super) scope: u32,
+pub(in crate::object::dwarf) struct ScopeRange {
+    pub(in crate::object::dwarf) start: u64,
+    pub(in crate::object::dwarf) end: u64,
+    pub(in crate::object::dwarf) scope: u32,
 }
 
 /// The edges of a set of ranges. A range that does not nest is cut at the end of the one that
 /// it starts in.
-pub(super) fn flatten(mut ranges: Vec<ScopeRange>) -> Vec<Edge> {
+pub(in crate::object::dwarf) fn flatten(mut ranges: Vec<ScopeRange>) -> Vec<Edge> {
     ranges.sort_unstable_by_key(|range| (range.start, Reverse(range.end), range.scope));
     let mut edges = Edges(Vec::with_capacity(ranges.len()));
     let mut open: Vec<ScopeRange> = Vec::new();

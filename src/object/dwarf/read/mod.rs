@@ -9,25 +9,25 @@ use gimli::{EndianSlice, LittleEndian, Section as _, SectionId};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::chain::{Chains, Sym};
-use crate::object::elf::Elf;
+use crate::object::elf::{Elf, Section};
 use crate::object::error::{Fault, Problem};
 use crate::object::inflate::Allowance;
 
 use super::DebugInfo;
 
 mod abbreviations;
-mod edges;
+pub(super) mod edges;
 mod rows;
 mod scopes;
 
-type Slice<'a> = EndianSlice<'a, LittleEndian>;
-type Dwarf<'a> = gimli::Dwarf<Slice<'a>>;
-type Unit<'a> = gimli::Unit<Slice<'a>>;
+pub(super) type Slice<'a> = EndianSlice<'a, LittleEndian>;
+pub(super) type Dwarf<'a> = gimli::Dwarf<Slice<'a>>;
+pub(super) type Unit<'a> = gimli::Unit<Slice<'a>>;
 
 /// The most that compressed debug sections of one code object may take, in bytes.
-const DEBUG_CAP: u64 = 128 << 20;
+pub(super) const DEBUG_CAP: u64 = 128 << 20;
 /// The most compilation units that are read.
-const MOST_UNITS: usize = 1 << 16;
+pub(super) const MOST_UNITS: usize = 1 << 16;
 /// What reading a unit costs besides what is in it.
 const UNIT_COST: u64 = 64;
 
@@ -49,16 +49,21 @@ pub(super) fn read(elf: &Elf, chains: &mut Chains) -> Result<Option<DebugInfo>, 
     Ok(Some(reader.finish()))
 }
 
-fn section_data<'a>(
+pub(super) fn section_data<'a>(
     elf: &'a Elf,
     id: SectionId,
     allowance: &mut Allowance,
 ) -> Result<Cow<'a, [u8]>, Fault> {
-    let old_name = id.name().replacen(".debug_", ".zdebug_", 1);
-    match elf.section(id.name()).or_else(|| elf.section(&old_name)) {
+    match section_of(elf, id) {
         Some(section) => elf.contents(section, allowance),
         None => Ok(Cow::Borrowed(&[])),
     }
+}
+
+/// The section of a kind, by its name or by the one of old compressed sections.
+pub(super) fn section_of(elf: &Elf, id: SectionId) -> Option<&Section> {
+    let old_name = id.name().replacen(".debug_", ".zdebug_", 1);
+    elf.section(id.name()).or_else(|| elf.section(&old_name))
 }
 
 /// How many steps may still be taken.

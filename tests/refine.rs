@@ -1,0 +1,452 @@
+//! `siteline refine`: sites in the line tables of finished code objects.
+//!
+//! The objects come from clang-22; LLVM's own tools and a comparison of chains, made from the
+//! object before and after, say whether the result is right.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use siteline::chain::{ChainId, Chains};
+use siteline::identity::{self, Extent};
+use siteline::leaf::LeafTable;
+use siteline::object::{CodeObject, Lister, Role, disasm};
+use siteline::refine::{Options, refine};
+
+const SOURCE: &str = "\
+typedef float f4 __attribute__((ext_vector_type(4)));
+#define INLINE static __attribute__((always_inline))
+INLINE float leaf(float a, float b) {
+  float t = a * b;
+  return t + a;
+}
+INLINE float mid(float a, float b) {
+  float x = leaf(a, b);
+  float y = leaf(b, a + 1.0f);
+  return x * y;
+}
+INLINE f4 mma(float a, float b, f4 c) {
+  return __builtin_amdgcn_mfma_f32_16x16x4f32(a, b, c, 0, 0, 0);
+}
+INLINE f4 stage(float a, float b, f4 c) {
+  c = mma(a, b, c);
+  return mma(b, a, c);
+}
+__kernel void NAME(__global float *p, __global float *q, int n) {
+  f4 acc = {0, 0, 0, 0};
+  for (int i = 0; i < n; i++) {
+    float v = mid(p[i], q[i]);
+    acc = stage(v, q[i], acc);
+    acc = stage(q[i], mid(v, q[i+1]), acc);
+    __builtin_amdgcn_s_barrier();
+  }
+  p[0] = acc.x + acc.y + mid(acc.z, acc.w);
+}
+";
+
+struct Folder(tempfile::TempDir);
+
+impl Folder {
+    fn new() -> Self {
+        Folder(tempfile::tempdir().unwrap())
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.0.path().join(name)
+    }
+
+    fn write(&self, name: &str, bytes: impl AsRef<[u8]>) -> PathBuf {
+        let path = self.path(name);
+        fs::write(&path, bytes).unwrap();
+        path
+    }
+
+    /// The source compiled for gfx942, once for each kernel name, and linked.
+    fn object(&self, version: u8, kernels: &[&str]) -> Vec<u8> {
+        let source = self.write("k.cl", SOURCE);
+        let mut parts = Vec::new();
+        for kernel in kernels {
+            let part = self.path(&format!("{kernel}.o"));
+            run(clang()
+                .arg(format!("-gdwarf-{version}"))
+                .arg(format!("-DNAME={kernel}"))
+                .arg("-c")
+                .arg(&source)
+                .arg("-o")
+                .arg(&part));
+            parts.push(part);
+        }
+        let out = self.path("k.hsaco");
+        run(Command::new("ld.lld-22").arg("-shared").args(parts).arg("-o").arg(&out));
+        fs::read(out).unwrap()
+    }
+}
+
+fn clang() -> Command {
+    let mut command = Command::new("clang-22");
+    command.args(["-target", "amdgcn-amd-amdhsa", "-mcpu=gfx942", "-O2", "-nogpulib"]);
+    command
+}
+
+fn run(command: &mut Command) -> Output {
+    let output = command.output().unwrap();
+    assert!(
+        output.status.success(),
+        "{command:?}\n{}{}",
+        String::from_utf8_lossy(&output.stdout),
+        String::from_utf8_lossy(&output.stderr)
+    );
+    output
+}
+
+fn text(command: &mut Command) -> String {
+    String::from_utf8(run(command).stdout).unwrap()
+}
+
+fn filled() -> Options {
+    Options { fill: true, ..Options::default() }
+}
+
+/// What `llvm-readelf -a` says of all but the debug sections and the place of the headers.
+fn outside_debug(path: &Path) -> String {
+    let all = text(Command::new("llvm-readelf-22").arg("-a").arg(path));
+    let skipped = ["File:", "section headers", "debug_", "String table", ".shstrtab"];
+    let kept = all.lines().filter(|line| !skipped.iter().any(|skip| line.contains(skip)));
+    kept.collect::<Vec<_>>().join("\n")
+}
+
+/// Checks what must hold of any refined object, and gives it.
+fn check(bytes: &[u8], options: &Options) -> Vec<u8> {
+    let (new, summary) = refine("k", bytes.to_vec(), options).unwrap();
+    assert!(summary.objects > 0);
+    assert_eq!(identity::compare(bytes, &new, Extent::Loaded), Ok(None));
+    assert_eq!(refine("k", bytes.to_vec(), options).unwrap().0, new, "not deterministic");
+    let (again, summary) = refine("k", new.clone(), options).unwrap();
+    assert!(again == new, "refining again changes something");
+    assert_eq!(summary.refined_before, summary.objects);
+    let folder = Folder::new();
+    let (a, b) = (folder.write("a", bytes), folder.write("b", &new));
+    run(Command::new("llvm-dwarfdump-22").arg("--verify").arg(&b));
+    assert_eq!(outside_debug(&a), outside_debug(&b));
+    compare_chains(bytes, &new);
+    new
+}
+
+/// The chain of every instruction of the kernels' own code, and whether its line is inferred.
+fn chains_of(bytes: &[u8], chains: &mut Chains) -> Vec<(u64, Option<ChainId>, bool)> {
+    let table = LeafTable::default();
+    let lister = Lister { disassembler: disasm::available(), table: &table };
+    let mut all = Vec::new();
+    for object in CodeObject::read_all("k", bytes.to_vec(), chains).unwrap() {
+        for function in &object.functions {
+            let listing = lister.list(&object, function, chains);
+            let code = listing.instructions.iter().filter(|at| at.role == Role::Code);
+            all.extend(code.map(|at| (at.instruction.address.0, at.chain, at.inferred)));
+        }
+    }
+    all
+}
+
+/// A line that is not inferred is one of the instruction's own frames, with all its callers and
+/// nothing else.
+fn compare_chains(old: &[u8], new: &[u8]) {
+    let mut chains = Chains::new();
+    let (old, new) = (chains_of(old, &mut chains), chains_of(new, &mut chains));
+    assert_eq!(old.len(), new.len());
+    for ((address, before, _), (_, after, inferred)) in old.into_iter().zip(new) {
+        let (Some(before), Some(after)) = (before, after) else { continue };
+        let own = chains.suffixes(before).any(|suffix| chains.same_lines(suffix, after));
+        assert!(
+            own || inferred,
+            "{address:#x}: {} became {}",
+            chains.display(before),
+            chains.display(after)
+        );
+    }
+}
+
+/// The lines that llvm-symbolizer prints for the first matrix instructions.
+fn symbolized(bytes: &[u8]) -> Vec<Vec<String>> {
+    let folder = Folder::new();
+    let object = folder.write("k", bytes);
+    let code = text(Command::new("llvm-objdump-22").arg("-d").arg(&object));
+    let mfma = code.lines().filter(|line| line.contains("v_mfma"));
+    let address = |line: &str| {
+        let hex = line.split("// ").nth(1).unwrap().split(':').next().unwrap();
+        format!("0x{}", hex.trim_start_matches('0'))
+    };
+    let addresses: Vec<String> = mfma.map(address).collect();
+    assert!(addresses.len() >= 4);
+    let out = text(
+        Command::new("llvm-symbolizer-22")
+            .args(["--inlines", "-s", "--obj"])
+            .arg(&object)
+            .args(&addresses),
+    );
+    let frames = |part: &str| {
+        let places = part.lines().skip(1).step_by(2);
+        places.map(|place| place.split(':').nth(1).unwrap().to_owned()).collect()
+    };
+    out.trim().split("\n\n").map(frames).collect()
+}
+
+#[test]
+fn three_inline_levels_become_one_site_with_its_callers() {
+    for version in [4, 5] {
+        let bytes = Folder::new().object(version, &["k"]);
+        let before = symbolized(&bytes);
+        assert!(before.iter().all(|frames| frames[0] == "13"), "{before:?}");
+        assert!(before.iter().all(|frames| frames.len() >= 3), "{before:?}");
+        let after = symbolized(&check(&bytes, &Options::default()));
+        for (before, after) in before.iter().zip(&after) {
+            assert_eq!(after[..], before[before.len() - after.len()..], "DWARF {version}");
+            assert!(["23", "24"].contains(&after[0].as_str()), "{after:?}");
+        }
+    }
+}
+
+#[test]
+fn compressed_sections_stay_compressed() {
+    let folder = Folder::new();
+    for version in [4, 5] {
+        folder.object(version, &["k"]);
+        let plain = check(&fs::read(folder.path("k.hsaco")).unwrap(), &Options::default());
+        for kind in ["zlib", "zstd"] {
+            let packed = folder.path("packed");
+            run(Command::new("llvm-objcopy-22")
+                .arg(format!("--compress-debug-sections={kind}"))
+                .arg(folder.path("k.hsaco"))
+                .arg(&packed));
+            let new = folder.write("new", check(&fs::read(&packed).unwrap(), &Options::default()));
+            let sections = text(Command::new("llvm-readelf-22").arg("-S").arg(&new));
+            let line = sections.lines().find(|line| line.contains(".debug_line ")).unwrap();
+            assert!(line.contains(" C "), "{line}");
+            assert_eq!(symbolized(&fs::read(&new).unwrap()), symbolized(&plain));
+        }
+    }
+}
+
+#[test]
+fn several_units_are_refined() {
+    for version in [4, 5] {
+        let bytes = Folder::new().object(version, &["k", "other", "third"]);
+        let new = check(&bytes, &filled());
+        assert_eq!(symbolized(&new).len(), symbolized(&bytes).len());
+    }
+}
+
+#[test]
+fn every_policy_gives_a_valid_object() {
+    let bytes = Folder::new().object(5, &["k"]);
+    for policy in ["distinct", "unique", "innermost", "outermost", "depth:1", "skip:*/nothing"] {
+        let mut options = filled();
+        options.settings.policy = policy.parse().unwrap();
+        let new = check(&bytes, &options);
+        if policy == "innermost" {
+            assert_eq!(symbolized(&new), symbolized(&bytes));
+        }
+    }
+}
+
+#[test]
+fn fill_leaves_no_instruction_without_a_line() {
+    for version in [4, 5] {
+        let bytes = Folder::new().object(version, &["k"]);
+        let new = check(&bytes, &filled());
+        let mut chains = Chains::new();
+        let found = chains_of(&new, &mut chains);
+        for (address, chain, _) in &found {
+            let line = chain.map(|chain| chains.innermost(chain).line);
+            assert!(line.is_some_and(|line| line != 0), "{address:#x}: {line:?}");
+        }
+        // What was filled is marked, and filling an object refined without it does the same.
+        let (plain, _) = refine("k", bytes, &Options::default()).unwrap();
+        let later = check(&plain, &filled());
+        let lines = |bytes: &[u8], chains: &mut Chains| -> Vec<String> {
+            let found = chains_of(bytes, chains);
+            found.iter().map(|(_, chain, _)| chains.display(chain.unwrap()).to_string()).collect()
+        };
+        assert_eq!(lines(&later, &mut chains), lines(&new, &mut chains));
+    }
+}
+
+fn bundle(entries: &[(&str, &[u8])]) -> Vec<u8> {
+    let mut bytes = b"__CLANG_OFFLOAD_BUNDLE__".to_vec();
+    bytes.extend((entries.len() as u64).to_le_bytes());
+    let mut at = 4096;
+    for (id, data) in entries {
+        for number in [at, data.len(), id.len()] {
+            bytes.extend((number as u64).to_le_bytes());
+        }
+        bytes.extend(id.bytes());
+        at = (at + data.len()).next_multiple_of(4096);
+    }
+    for (_, data) in entries {
+        bytes.resize(bytes.len().next_multiple_of(4096), 0);
+        bytes.extend(*data);
+    }
+    bytes
+}
+
+const ENTRIES: [&str; 3] = [
+    "host-x86_64-unknown-linux-gnu",
+    "hipv4-amdgcn-amd-amdhsa--gfx942",
+    "hipv4-amdgcn-amd-amdhsa--gfx942:sramecc+",
+];
+
+#[test]
+fn bundles_are_rewritten_around_their_code_objects() {
+    let object = Folder::new().object(5, &["k"]);
+    let (new, _) = refine("k", object.clone(), &Options::default()).unwrap();
+    let entries = |object| [(ENTRIES[0], &b""[..]), (ENTRIES[1], object), (ENTRIES[2], object)];
+    let plain = bundle(&entries(&object));
+    assert_eq!(refine("k", plain.clone(), &Options::default()).unwrap().0, bundle(&entries(&new)));
+    let packed = [
+        &b"CCOB\x03\0\x01\0"[..],
+        &(zstd::encode_all(&plain[..], 3).unwrap().len() as u64 + 32).to_le_bytes(),
+        &(plain.len() as u64).to_le_bytes(),
+        &[0; 8],
+        &zstd::encode_all(&plain[..], 3).unwrap(),
+    ]
+    .concat();
+    let (repacked, summary) = refine("k", packed, &Options::default()).unwrap();
+    assert_eq!(summary.objects, 2);
+    assert!(repacked.starts_with(b"CCOB\x03\0\x01\0"));
+    let mut chains = Chains::new();
+    let read = CodeObject::read_all("k", repacked.clone(), &mut chains).unwrap();
+    assert!(read.iter().all(|object| **object.elf.data() == *new));
+    assert!(refine("k", repacked.clone(), &Options::default()).unwrap().0 == repacked);
+}
+
+/// A host object whose `.hip_fatbin` holds `bundle` and as much fill behind it.
+fn host(folder: &Folder, bundle: &[u8], fill: usize) -> Vec<u8> {
+    let path = folder.write("bundle", bundle);
+    let source = format!(
+        ".section .hip_fatbin,\"a\",@progbits\n.p2align 12\n.incbin \"{}\"\n.zero {fill}\n",
+        path.display()
+    );
+    let (source, out) = (folder.write("host.s", source), folder.path("host.o"));
+    run(Command::new("clang-22")
+        .args(["-target", "x86_64-linux-gnu", "-c"])
+        .arg(source)
+        .arg("-o")
+        .arg(&out));
+    fs::read(out).unwrap()
+}
+
+#[test]
+fn fat_binaries_are_rewritten_in_place() {
+    let folder = Folder::new();
+    let object = folder.object(5, &["k"]);
+    let host_file = host(&folder, &bundle(&[(ENTRIES[1], &object)]), 8192);
+    let (new, _) = refine("k", host_file.clone(), &Options::default()).unwrap();
+    assert_eq!(new.len(), host_file.len());
+    let mut chains = Chains::new();
+    let read = CodeObject::read_all("k", new, &mut chains).unwrap();
+    let (refined, _) = refine("k", object, &Options::default()).unwrap();
+    assert!(**read[0].elf.data() == *refined);
+}
+
+#[test]
+fn a_fat_binary_without_room_is_refused() {
+    let folder = Folder::new();
+    let object = folder.object(5, &["k"]);
+    let error = refine("k", host(&folder, &bundle(&[(ENTRIES[1], &object)]), 0), &filled());
+    let error = error.unwrap_err().to_string();
+    assert!(error.contains("has room for"), "{error}");
+}
+
+#[test]
+fn the_object_in_a_gpu_binary_is_rewritten() {
+    let object = Folder::new().object(5, &["k"]);
+    let escaped: String = object.iter().map(|byte| format!("\\{byte:02X}")).collect();
+    let escaped = escaped.replacen("\\45\\4C\\46", "ELF", 1);
+    let module = |text: &str| format!("gpu.binary @k [#gpu.object<#rocdl.target, \"{text}\">]\n");
+    let (new, _) = refine("k", module(&escaped).into(), &Options::default()).unwrap();
+    let mut chains = Chains::new();
+    let read = CodeObject::read_all("k", new, &mut chains).unwrap();
+    assert!(**read[0].elf.data() == *refine("k", object, &Options::default()).unwrap().0);
+}
+
+#[test]
+fn damaged_objects_give_errors_and_never_other_code() {
+    let bytes = Folder::new().object(5, &["k"]);
+    let start = (0..bytes.len()).step_by(61);
+    for end in start.clone() {
+        let _ = refine("k", bytes[..end].to_vec(), &filled());
+    }
+    for at in start {
+        for flip in [0x01, 0x80, 0xff] {
+            let mut damaged = bytes.clone();
+            damaged[at] ^= flip;
+            if let Ok((new, _)) = refine("k", damaged.clone(), &filled()) {
+                assert_eq!(identity::compare(&damaged, &new, Extent::Loaded), Ok(None));
+            }
+        }
+    }
+}
+
+fn siteline() -> Command {
+    Command::new(env!("CARGO_BIN_EXE_siteline"))
+}
+
+#[test]
+fn what_cannot_be_refined_leaves_no_output() {
+    let folder = Folder::new();
+    let bytes = folder.object(5, &["k"]);
+    let relocatable = fs::read(folder.path("k.o")).unwrap();
+    let stripped = folder.path("stripped");
+    run(Command::new("llvm-objcopy-22")
+        .arg("--strip-debug")
+        .arg(folder.path("k.hsaco"))
+        .arg(&stripped));
+    for (name, bytes, message) in [
+        ("text", b"hello".to_vec(), "this is no code object"),
+        ("cut", bytes[..bytes.len() / 2].to_vec(), "reaches outside the file"),
+        ("relocatable", relocatable, "link it, then refine it"),
+        ("stripped", fs::read(&stripped).unwrap(), "compile it with -g"),
+    ] {
+        let (input, out) = (folder.write(name, &bytes), folder.path("out"));
+        let output = siteline().arg("refine").arg(&input).arg("-o").arg(&out).output().unwrap();
+        let error = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(2), "{error}");
+        assert!(error.contains(message) && error.contains(name), "{error}");
+        assert!(!out.exists());
+        assert_eq!(fs::read(&input).unwrap(), bytes);
+    }
+}
+
+#[test]
+fn a_write_that_fails_leaves_no_output_or_the_old_one() {
+    let folder = Folder::new();
+    folder.object(5, &["k"]);
+    let input = folder.path("k.hsaco");
+    let fails = |command: &mut Command| {
+        let output = command.output().unwrap();
+        assert!(!output.status.success());
+    };
+    fails(siteline().arg("refine").arg(&input).arg("-o").arg(folder.path("no/folder/out")));
+    fails(siteline().arg("refine").arg(&input).args(["-o", "/dev/full"]));
+    // A limit on the size of files stops the write at every number of blocks.
+    let size = refine("k", fs::read(&input).unwrap(), &Options::default()).unwrap().0.len();
+    let places = || fs::read_dir(folder.0.path()).unwrap().count();
+    let before = places();
+    for old in [None, Some("old")] {
+        for blocks in 0..size / 512 {
+            let out = folder.path("out");
+            let script = format!("ulimit -f {blocks}; trap '' XFSZ; exec \"$@\"");
+            old.inspect(|old| fs::write(&out, old).unwrap());
+            fails(
+                Command::new("sh")
+                    .args(["-c", &script, "sh", env!("CARGO_BIN_EXE_siteline"), "refine"])
+                    .arg(&input)
+                    .arg("-o")
+                    .arg(&out),
+            );
+            assert_eq!(fs::read_to_string(&out).ok().as_deref(), old);
+        }
+    }
+    assert_eq!(places(), before + 1);
+    run(siteline().arg("refine").arg(&input).arg("-o").arg(&input));
+    assert_eq!(fs::metadata(&input).unwrap().len() as usize, size);
+}
