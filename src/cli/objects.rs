@@ -182,7 +182,7 @@ pub struct Texts {
 }
 
 impl Texts {
-    fn new(sources: SourceOptions) -> Self {
+    pub(super) fn new(sources: SourceOptions) -> Self {
         Texts { sources, texts: FxHashMap::default() }
     }
 

@@ -6,7 +6,8 @@ use anyhow::{Result, bail};
 use clap::Args;
 
 use super::Outcome;
-use super::options::{FileLine, SiteOptions};
+use super::objects::Texts;
+use super::options::{FileLine, SiteOptions, SourceOptions};
 use crate::files;
 use crate::refine::{self, Summary};
 
@@ -28,6 +29,8 @@ pub struct Refine {
     definition: Option<FileLine>,
     #[command(flatten)]
     sites: SiteOptions,
+    #[command(flatten)]
+    sources: SourceOptions,
 }
 
 /// Runs the command.
@@ -36,10 +39,13 @@ pub struct Refine {
 /// The object cannot be read or rewritten, or the output cannot be written; then there is none.
 pub fn run(options: &Refine) -> Result<Outcome> {
     let label = options.object.display().to_string();
+    let sources = options.sources.clone();
+    let text = move |path: &str| Texts::new(sources.clone()).text(path).map(str::to_owned);
     let settings = refine::Options {
         settings: options.sites.settings()?,
         fill: options.fill,
         definition: options.definition.clone().map(|place| (place.file, place.line)),
+        text: Some(Box::new(text)),
         ..refine::Options::default()
     };
     let bytes = files::read(&options.object)?;

@@ -16,6 +16,9 @@ mod fill;
 mod plan;
 mod rows;
 
+/// Gives the text of a source by its path; `None` where it cannot be read.
+pub type SourceText = dyn Fn(&str) -> Option<String> + Send + Sync;
+
 /// How objects are refined.
 pub struct Options {
     /// How sites are chosen.
@@ -24,6 +27,9 @@ pub struct Options {
     pub fill: bool,
     /// The file and line of the kernel function, where the debug information does not say it.
     pub definition: Option<(String, u32)>,
+    /// The text of a source by its path in the debug information, to find the kernel function
+    /// in where nothing else says where it is.
+    pub text: Option<Box<SourceText>>,
     /// What tells the classes of instructions; without it, all count as `other`.
     pub disassembler: Option<&'static dyn Disassembler>,
 }
@@ -34,6 +40,7 @@ impl Default for Options {
             settings: Settings::default(),
             fill: false,
             definition: None,
+            text: None,
             disassembler: disasm::available(),
         }
     }

@@ -52,7 +52,8 @@ pub(super) fn steps(
     for function in &object.functions {
         let listing = lister.list(object, function, chains);
         let given = options.definition.as_ref().map(|(file, line)| (file.as_str(), *line));
-        let mut origins = definition::Origins { text: &mut |_| None, given };
+        let mut text = |path: &str| options.text.as_ref()?(path);
+        let mut origins = definition::Origins { text: &mut text, given };
         let definition = definition::of(object, function, &listing, &mut origins, chains);
         let kernel = Kernel { symbol: Some(&function.name), definition };
         let mut planner =
@@ -130,7 +131,9 @@ impl Planner<'_> {
         let levels = located.chain.map_or(0, |whole| self.levels(whole, site));
         let shown = self.shown(own, levels);
         let line = self.chains.innermost(site).line();
-        let usable = line.number != 0 && Some(line) != definition && !sites.is_library(line.file);
+        // What was filled before is not weighed again, so that filling twice changes nothing.
+        let of_use = Some(line) != definition && !sites.is_library(line.file);
+        let usable = line.number != 0 && (of_use || self.index.filled[program]);
         Planned { located, shown: Some(shown), usable, missing: false }
     }
 
@@ -177,11 +180,18 @@ fn class(located: &Located) -> Class {
     located.class.unwrap_or(Class::Other)
 }
 
+fn has_inferred(program: &Program) -> bool {
+    let mut rows = program.sequences.iter().flat_map(|sequence| &sequence.rows);
+    rows.any(|row| row.place.discriminator == INFERRED_DISCRIMINATOR)
+}
+
 /// The rows of all programs by address.
 struct RowIndex<'p> {
     programs: &'p [Program],
     /// Start, end, program and sequence.
     sequences: Vec<(u64, u64, usize, usize)>,
+    /// By program: whether its rows are sites, and some are inferred.
+    filled: Vec<bool>,
 }
 
 impl<'p> RowIndex<'p> {
@@ -196,7 +206,8 @@ impl<'p> RowIndex<'p> {
             }
         }
         sequences.sort_unstable();
-        RowIndex { programs, sequences }
+        let filled = programs.iter().map(|program| program.refined && has_inferred(program));
+        RowIndex { programs, sequences, filled: filled.collect() }
     }
 
     /// The program and the place of the row that covers an address.
