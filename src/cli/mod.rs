@@ -19,6 +19,7 @@ pub mod report;
 mod show;
 #[cfg(feature = "llvm")]
 pub mod verify;
+pub mod waits;
 
 /// Puts the kernel author's line on every AMDGPU instruction, and proves that no machine code
 /// changed.
@@ -34,6 +35,7 @@ enum Command {
     Report(Box<report::Report>),
     Lines(Box<lines::Lines>),
     Diff(Box<diff::Diff>),
+    Waits(Box<waits::Waits>),
     #[command(subcommand)]
     Att(Box<att::Command>),
     #[cfg(feature = "llvm")]
@@ -70,6 +72,7 @@ fn run(command: Command) -> anyhow::Result<Outcome> {
         Command::Report(options) => report::run(&options),
         Command::Lines(options) => lines::run(&options),
         Command::Diff(options) => diff::run(&options),
+        Command::Waits(options) => waits::run(&options),
         Command::Att(command) => att::run(*command),
         #[cfg(feature = "llvm")]
         Command::Opt(options) => opt::run(&options),
