@@ -1,5 +1,6 @@
 //! `siteline lines`: every instruction with its line and the calls around it.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 
@@ -14,7 +15,8 @@ use crate::att::source_text;
 use crate::chain::{ChainId, Chains};
 use crate::leaf::{Class, LeafRule};
 use crate::object::metrics::{FileLine, SCHEMA};
-use crate::object::{Located, Role};
+use crate::object::waits::report::{Kernel, Place, Shown};
+use crate::object::{Located, Role, Vaddr};
 
 /// List every instruction with its line and the calls around it
 ///
@@ -27,6 +29,9 @@ pub struct Lines {
     /// Count instructions whose mnemonic matches GLOB to a leaf class; may be repeated
     #[arg(long = "leaf", value_name = "CLASS=GLOB")]
     leaf: Vec<LeafRule>,
+    /// Show beside each wait what it waits for
+    #[arg(long)]
+    waits: bool,
     /// Print JSON instead of a listing
     #[arg(long)]
     json: bool,
@@ -68,6 +73,9 @@ struct InstructionLine {
     rocprofiler: Option<String>,
     /// The text of the innermost frame's line; null where it cannot be read.
     source: Option<String>,
+    /// What a wait waits for; null for other instructions, and left out without `--waits`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    awaited: Option<Option<Vec<Place>>>,
 }
 
 #[derive(Serialize)]
@@ -87,20 +95,46 @@ pub fn run(options: &Lines) -> Result<Outcome> {
     let mut objects = options.kernels.read(&[path], &options.leaf)?;
     objects.warn();
     let kernels = std::mem::take(&mut objects.kernels);
+    let awaited = kernels.iter().map(|kernel| options.awaited(kernel, &objects));
+    let awaited = awaited.collect::<Result<Vec<_>>>()?;
+    let kernels = kernels.iter().zip(&awaited);
     if options.json {
-        let kernels = kernels.iter().map(|kernel| kernel_lines(kernel, &mut objects)).collect();
+        let lines = |(kernel, awaited)| kernel_lines(kernel, awaited, &mut objects);
+        let kernels = kernels.map(lines).collect();
         print_json(&Output { schema: SCHEMA, kernels })?;
     } else {
         let colour = std::io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none();
         let style = if colour { Style::COLOUR } else { Style::PLAIN };
-        for kernel in &kernels {
-            print(&listing(kernel, &mut objects, &style))?;
+        for (kernel, awaited) in kernels {
+            print(&listing(kernel, awaited, &mut objects, &style))?;
         }
     }
     Ok(Outcome::Done)
 }
 
-fn kernel_lines(kernel: &Chosen, objects: &mut Objects) -> KernelLines {
+/// By the address of a wait, what it waits for.
+type Awaited = BTreeMap<Vaddr, Vec<Place>>;
+
+impl Lines {
+    /// What each wait waits for; `None` when that was not asked for.
+    fn awaited(&self, kernel: &Chosen, objects: &Objects) -> Result<Option<Awaited>> {
+        if !self.waits {
+            return Ok(None);
+        }
+        let chip = objects.objects[kernel.object].chip();
+        let waits = Kernel::of(&kernel.function, &kernel.listing, chip)?;
+        let chains = &objects.chains;
+        let site = |located: &Located| located.chain.map(|chain| chains.innermost(chain).line());
+        let shown = Shown { kernel: &waits, site: &site, chains };
+        let awaited = waits.analysis.waits.iter().map(|wait| {
+            let address = waits.instructions[wait.at].instruction.address;
+            (address, wait.awaited().into_iter().map(|at| shown.place(at)).collect())
+        });
+        Ok(Some(awaited.collect()))
+    }
+}
+
+fn kernel_lines(kernel: &Chosen, awaited: &Option<Awaited>, objects: &mut Objects) -> KernelLines {
     let object = &objects.objects[kernel.object];
     let disassembler = objects.disassembler_name().filter(|_| kernel.listing.decoded);
     let located = kernel.listing.instructions.iter();
@@ -112,12 +146,18 @@ fn kernel_lines(kernel: &Chosen, objects: &mut Objects) -> KernelLines {
         disassembler,
         definition: kernel.definition.map(|line| FileLine::of(line, &objects.chains)),
         instructions: located
-            .map(|located| instruction_line(located, &objects.chains, &mut objects.texts))
+            .map(|located| instruction_line(located, awaited, &objects.chains, &mut objects.texts))
             .collect(),
     }
 }
 
-fn instruction_line(located: &Located, chains: &Chains, texts: &mut Texts) -> InstructionLine {
+fn instruction_line(
+    located: &Located,
+    awaited: &Option<Awaited>,
+    chains: &Chains,
+    texts: &mut Texts,
+) -> InstructionLine {
+    let address = located.instruction.address;
     let frames = located.chain.into_iter().flat_map(|chain| chains.frames(chain));
     InstructionLine {
         address: located.instruction.address.0,
@@ -137,6 +177,7 @@ fn instruction_line(located: &Located, chains: &Chains, texts: &mut Texts) -> In
             .collect(),
         rocprofiler: located.chain.map(|chain| source_text(chain, chains)),
         source: located.chain.and_then(|chain| source_line(chain, chains, texts)),
+        awaited: awaited.as_ref().map(|awaited| awaited.get(&address).cloned()),
     }
 }
 
@@ -169,7 +210,12 @@ impl Style {
 /// The widest that the column of instructions gets.
 const WIDEST: usize = 56;
 
-fn listing(kernel: &Chosen, objects: &mut Objects, style: &Style) -> String {
+fn listing(
+    kernel: &Chosen,
+    awaited: &Option<Awaited>,
+    objects: &mut Objects,
+    style: &Style,
+) -> String {
     let object = &objects.objects[kernel.object];
     let Style { heading, reset, .. } = style;
     let (name, label) = (&kernel.function.name, &object.label);
@@ -179,6 +225,11 @@ fn listing(kernel: &Chosen, objects: &mut Objects, style: &Style) -> String {
     let width = instructions.iter().map(length).max().unwrap_or(0).min(WIDEST);
     for located in instructions.iter().filter(|located| located.role != Role::Padding) {
         text.push_str(&line(located, width, &objects.chains, &mut objects.texts, style));
+        let address = located.instruction.address;
+        if let Some(places) = awaited.as_ref().and_then(|awaited| awaited.get(&address)) {
+            text.push_str(&waits_for(places, style));
+        }
+        text.push('\n');
     }
     let padding = instructions.iter().filter(|located| located.role == Role::Padding).count();
     if padding > 0 {
@@ -214,5 +265,23 @@ fn line(
         }
         None => text.push_str(&format!("-{reset}")),
     }
-    text + "\n"
+    text
+}
+
+/// The awaited lines beside a wait, with the classes or mnemonics that are awaited there.
+fn waits_for(places: &[Place], style: &Style) -> String {
+    let Style { leaf, reset, .. } = style;
+    if places.is_empty() {
+        return format!("  {leaf}waits for nothing{reset}");
+    }
+    let named = places.iter().map(|place| {
+        let mnemonic = place.instruction.split(' ').next().unwrap_or_default();
+        match &place.site {
+            Some(site) => format!("{mnemonic} at {site}"),
+            None => mnemonic.to_string(),
+        }
+    });
+    let named: BTreeSet<String> = named.collect();
+    let named: Vec<String> = named.into_iter().collect();
+    format!("  {leaf}waits for {}{reset}", named.join(", "))
 }

@@ -20,6 +20,7 @@ pub mod report;
 mod show;
 #[cfg(feature = "llvm")]
 pub mod verify;
+pub mod waits;
 
 /// Puts the kernel author's line on every AMDGPU instruction, and proves that no machine code
 /// changed.
@@ -36,6 +37,7 @@ enum Command {
     Lines(Box<lines::Lines>),
     Diff(Box<diff::Diff>),
     Refine(Box<refine::Refine>),
+    Waits(Box<waits::Waits>),
     #[command(subcommand)]
     Att(Box<att::Command>),
     #[cfg(feature = "llvm")]
@@ -73,6 +75,7 @@ fn run(command: Command) -> anyhow::Result<Outcome> {
         Command::Lines(options) => lines::run(&options),
         Command::Diff(options) => diff::run(&options),
         Command::Refine(options) => refine::run(&options),
+        Command::Waits(options) => waits::run(&options),
         Command::Att(command) => att::run(*command),
         #[cfg(feature = "llvm")]
         Command::Opt(options) => opt::run(&options),

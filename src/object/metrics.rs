@@ -124,6 +124,15 @@ impl FileLine {
     }
 }
 
+impl std::fmt::Display for FileLine {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self.line {
+            0 => write!(f, "{}:?", self.file),
+            line => write!(f, "{}:{line}", self.file),
+        }
+    }
+}
+
 /// One leaf class of a kernel.
 #[derive(Clone, PartialEq, Debug, Default, Serialize)]
 pub struct LeafReport {

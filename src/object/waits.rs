@@ -18,6 +18,7 @@ mod flow;
 mod hazard;
 mod need;
 mod queue;
+pub mod report;
 mod solve;
 
 pub use access::{Access, Registers};
@@ -90,7 +91,7 @@ pub fn analyse(code: &[Text<'_>], family: Family, entry: Entry) -> Result<Analys
     let graph = flow::Graph::of(code, &decoded);
     let solution = solve::solve(&decoded, &graph, family, entry)?;
     let mut waits = solution.waits(&decoded, &graph);
-    need::find(&mut waits, code, &accesses, &decoded, &graph);
+    need::find(&mut waits, code, &accesses, &decoded, &graph, family);
     Ok(Analysis {
         family,
         waits,

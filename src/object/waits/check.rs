@@ -55,15 +55,17 @@ pub(super) fn find(
     found
 }
 
-/// How an instruction clashes with an operation in flight. One of the same ordered lane writes
-/// the same register behind it.
+/// How an instruction clashes with an operation in flight. What an operation of the same ordered
+/// lane writes, it writes behind the other one.
 fn clash(own: &Access, other: &Access, lane: Lane, same_lane: bool) -> Option<HurryKind> {
+    let waits_its_turn = same_lane && lane.is_ordered();
     if lane.holds_sources() {
-        return own.writes_source_of(other).then_some(HurryKind::Source);
+        let overwrites = own.writes_source_of(other) && !waits_its_turn;
+        return overwrites.then_some(HurryKind::Source);
     }
     if own.reads_result_of(other) {
         Some(HurryKind::Read)
-    } else if own.writes_result_of(other) && !(same_lane && lane.is_ordered()) {
+    } else if own.writes_result_of(other) && !waits_its_turn {
         Some(HurryKind::Overwritten)
     } else {
         None

@@ -10,7 +10,8 @@ use rustc_hash::FxHashSet;
 
 use super::Text;
 use super::access::{Access, copies_to_lds};
-use super::decode::Decoded;
+use super::counter::{Counter, Family};
+use super::decode::{Decoded, Flow};
 use super::flow::Graph;
 use super::solve::{Drain, Wait};
 use crate::leaf::{Class, class_of_isa};
@@ -48,11 +49,14 @@ pub(super) fn find(
     accesses: &[Access],
     decoded: &[Decoded],
     graph: &Graph,
+    family: Family,
 ) {
-    let mut search = Search { code, accesses, decoded, graph, seen: FxHashSet::default() };
+    let seen = FxHashSet::default();
+    let mut search = Search { code, accesses, decoded, graph, family, seen };
     for wait in waits {
         for drain in wait.drains.iter_mut().filter(|drain| !drain.drained.is_empty()) {
             drain.need = search.need(wait.at, drain);
+            drain.undoes = search.undone(wait.at, drain);
         }
     }
 }
@@ -62,6 +66,7 @@ struct Search<'a> {
     accesses: &'a [Access],
     decoded: &'a [Decoded],
     graph: &'a Graph,
+    family: Family,
     seen: FxHashSet<usize>,
 }
 
@@ -87,6 +92,26 @@ impl Search<'_> {
             }
         }
         found
+    }
+
+    /// The wait in front that had left operations in flight which this one drains, when the
+    /// counter saw nothing between the two.
+    fn undone(&self, wait: usize, drain: &Drain) -> Option<usize> {
+        let block = &self.graph.blocks[self.graph.block_of[wait]];
+        let front = (block.range.start..wait).rev();
+        let last = front.take(WINDOW).find(|&at| self.concerns(at, drain.counter))?;
+        let mut limits = self.decoded[last].limits.iter();
+        let is_weaker =
+            |&(counter, limit): &(Counter, u32)| counter == drain.counter && limit > drain.limit;
+        (self.decoded[last].is_wait && limits.any(is_weaker)).then_some(last)
+    }
+
+    /// Whether an instruction waits for a counter or counts in it.
+    fn concerns(&self, at: usize, counter: Counter) -> bool {
+        let decoded = &self.decoded[at];
+        decoded.limits.iter().any(|(other, _)| *other == counter)
+            || decoded.issues.iter().any(|lane| lane.counter(self.family) == counter)
+            || decoded.flow == Flow::Call
     }
 
     /// Adds what may run behind an instruction.

@@ -46,6 +46,9 @@ pub struct Drain {
     /// What the drained operations are needed for next; `None` where no instruction that can
     /// follow names one of their registers or reads the LDS that they fill.
     pub need: Option<Need>,
+    /// The wait right in front, with no operation of the counter between, that had left drained
+    /// operations in flight.
+    pub undoes: Option<usize>,
 }
 
 impl Drain {
@@ -202,6 +205,7 @@ impl Solution {
             could_wait_for: Vec::new(),
             callers: false,
             need: None,
+            undoes: None,
         };
         let mut drained = Vec::new();
         for lane in counter.lanes(self.family) {
@@ -257,6 +261,8 @@ pub enum Note {
     Wasted,
     /// It waits for younger operations than the next consumer needs.
     TooStrict,
+    /// It drains what a wait right in front of it had left in flight.
+    Undoes,
     /// No control flow leads to it.
     Unreachable,
 }
@@ -264,12 +270,14 @@ pub enum Note {
 impl Wait {
     /// What there is to say about the wait.
     pub fn note(&self) -> Option<Note> {
+        let could_stay = |drain: &Drain| drain.need.as_ref().is_some_and(|n| n.could_stay > 0);
         if !self.reachable {
             Some(Note::Unreachable)
         } else if self.is_wasted() {
             Some(Note::Wasted)
+        } else if self.drains.iter().any(|drain| drain.undoes.is_some()) {
+            Some(Note::Undoes)
         } else {
-            let could_stay = |drain: &Drain| drain.need.as_ref().is_some_and(|n| n.could_stay > 0);
             self.drains.iter().any(could_stay).then_some(Note::TooStrict)
         }
     }
