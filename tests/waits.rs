@@ -10,7 +10,9 @@ use std::process::Command;
 use siteline::att::Trace;
 use siteline::att::waves::Wave;
 use siteline::leaf::LeafTable;
-use siteline::object::waits::{Drain, Entry, Family, Text, analyse};
+use siteline::object::waits::{
+    Analysis, Consumer, Dependence, Drain, Entry, Family, HurryKind, Note, Text, analyse,
+};
 
 #[path = "support/att.rs"]
 mod support;
@@ -244,4 +246,203 @@ fn assembled_kernels_drain_the_same() {
         }
         assert!(rest.is_empty(), "{file}");
     }
+}
+
+fn analysis(lines: &[&str], chip: &str) -> Analysis {
+    let lines = lines.iter().enumerate();
+    let code: Vec<_> = lines.map(|(at, line)| Text::new(at as u64 * 4, line)).collect();
+    analyse(&code, Family::of_chip(chip).unwrap(), Entry::Kernel).unwrap()
+}
+
+#[test]
+fn a_wait_for_more_than_the_next_consumer_needs_is_said() {
+    let found = analysis(
+        &[
+            "global_load_dword v1, v[2:3], off",
+            "global_load_dword v4, v[2:3], off offset:4",
+            "global_load_dword v5, v[2:3], off offset:8",
+            "s_waitcnt vmcnt(0)",
+            "s_nop 0",
+            "v_add_f32_e32 v9, v1, v1",
+            "v_add_f32_e32 v9, v4, v5",
+            "s_endpgm",
+        ],
+        "gfx942",
+    );
+    let need = found.waits[0].drains[0].need.clone().unwrap();
+    assert_eq!((need.consumer, need.by, need.could_stay), (5, Consumer::Register, 2));
+    assert_eq!(found.waits[0].note(), Some(Note::TooStrict));
+}
+
+#[test]
+fn the_stricter_path_decides_what_could_stay() {
+    let found = analysis(
+        &[
+            "global_load_dword v1, v[2:3], off",
+            "global_load_dword v4, v[2:3], off offset:4",
+            "s_waitcnt vmcnt(0)",
+            "s_cbranch_scc1 2",
+            "v_add_f32_e32 v9, v1, v1",
+            "s_endpgm",
+            "v_add_f32_e32 v9, v4, v4",
+            "s_endpgm",
+        ],
+        "gfx942",
+    );
+    assert_eq!(found.waits[0].drains[0].need.as_ref().unwrap().could_stay, 0);
+    assert_eq!(found.waits[0].note(), None);
+}
+
+#[test]
+fn a_wait_that_undoes_the_double_buffering_is_said() {
+    let found = analysis(
+        &[
+            "buffer_load_dword v2, s[8:11], 0 offen lds",
+            "buffer_load_dword v3, s[8:11], 0 offen lds",
+            "s_waitcnt vmcnt(1)",
+            "s_barrier",
+            "s_waitcnt vmcnt(0)",
+            "ds_read_b32 v1, v0",
+            "s_waitcnt lgkmcnt(0)",
+            "s_endpgm",
+        ],
+        "gfx942",
+    );
+    let drain = &found.waits[1].drains[0];
+    assert_eq!((drain.need.as_ref().unwrap().by, drain.undoes), (Consumer::Lds, Some(2)));
+    assert_eq!(found.waits[1].note(), Some(Note::Undoes));
+    assert_eq!(found.waits[2].note(), None);
+}
+
+#[test]
+fn registers_that_are_used_too_early_are_found() {
+    let hurries = |lines: &[&str], chip: &str| {
+        let found = analysis(lines, chip).hurries;
+        found.iter().map(|h| (h.at, h.operation, h.kind)).collect::<Vec<_>>()
+    };
+    let load = "global_load_dword v1, v[2:3], off";
+    let read = hurries(&[load, "v_add_f32_e32 v9, v1, v1"], "gfx942");
+    assert_eq!(read, [(1, 0, HurryKind::Read)]);
+    let overwritten = hurries(&[load, "v_mov_b32_e32 v1, 0"], "gfx942");
+    assert_eq!(overwritten, [(1, 0, HurryKind::Overwritten)]);
+    assert_eq!(hurries(&[load, load], "gfx942"), []);
+    assert_eq!(hurries(&[load, "v_mov_b32_e32 v3, 0"], "gfx942"), []);
+    let load = "global_load_b32 v1, v[2:3], off";
+    let source = hurries(&[load, "v_mov_b32_e32 v3, 0"], "gfx1250");
+    assert_eq!(source, [(1, 0, HurryKind::Source)]);
+    let export = "exp mrt0 v0, v1, v2, v3 done";
+    let source = hurries(&[export, "v_mov_b32_e32 v3, 0"], "gfx1100");
+    assert_eq!(source, [(1, 0, HurryKind::Source)]);
+}
+
+#[test]
+fn nops_keep_a_producer_and_a_consumer_apart() {
+    let pairs = |lines: &[&str], chip: &str| {
+        let nops = analysis(lines, chip).nops;
+        let pairs = nops.iter().flat_map(|nop| &nop.pairs);
+        pairs.map(|pair| (pair.producer, pair.consumer, pair.by)).collect::<Vec<_>>()
+    };
+    let mfma = "v_mfma_f32_32x32x8_f16 v[0:15], v[20:21], v[22:23], v[0:15]";
+    for (lines, chip, expected) in [
+        (
+            &[mfma, "v_mov_b32_e32 v40, v41", "s_nop 15", "v_max_f32_e32 v50, v3, v40"][..],
+            "gfx942",
+            vec![(0, 3, Dependence::Matrix)],
+        ),
+        (
+            &["s_mov_b32 m0, s7", "s_nop 0", "buffer_load_dword v2, s[8:11], 0 offen lds"],
+            "gfx950",
+            vec![(0, 2, Dependence::Result)],
+        ),
+        (
+            &["v_readfirstlane_b32 s4, v1", "s_nop 4", "buffer_load_dword v2, off, s[4:7], 0"],
+            "gfx90a",
+            vec![(0, 2, Dependence::Result)],
+        ),
+        (&["v_mov_b32_e32 v1, v2", "s_nop 7", "s_nop 7", "v_mov_b32_e32 v3, v1"], "gfx90a", vec![]),
+        (&["s_nop 0", "s_endpgm"], "gfx90a", vec![]),
+        (
+            &[
+                "v_exp_f32_e32 v1, v2",
+                "v_add_f32_e32 v3, v4, v5",
+                "s_delay_alu instid0(VALU_DEP_1) | instskip(NEXT) | instid1(TRANS32_DEP_1)",
+                "v_mul_f32_e32 v6, v3, v3",
+                "v_mul_f32_e32 v7, v1, v1",
+            ],
+            "gfx1100",
+            vec![(1, 3, Dependence::Named), (0, 4, Dependence::Named)],
+        ),
+        (
+            &["v_cmp_eq_u32_e32 vcc_lo, v0, v1", "s_wait_alu 0xfffd", "s_cbranch_vccz 0"],
+            "gfx1201",
+            vec![(0, 2, Dependence::Result)],
+        ),
+    ] {
+        assert_eq!(pairs(lines, chip), expected, "{lines:?}");
+    }
+}
+
+#[test]
+fn any_text_can_be_analysed() {
+    arbtest::arbtest(|u| {
+        let words = [
+            "s_waitcnt",
+            "s_wait_idle",
+            "s_cbranch_scc1",
+            "s_branch",
+            "s_setpc_b64",
+            "s_endpgm",
+            "s_getpc_b64",
+            "s_add_u32",
+            "flat_load_dword",
+            "s_load_dword",
+            "ds_read_b32",
+            "s_nop",
+            "s_delay_alu",
+            "v_interp_p10_f32",
+            "s_swappc_b64",
+            "global_load_dword",
+            "exp",
+            "s_wait_loadcnt_dscnt",
+            "s_wait_xcnt",
+            "v_mfma_",
+            "tensor_load_to_lds",
+            "",
+        ];
+        let operands = [
+            "0",
+            "-1",
+            "65533",
+            "0xffffffffffffffff",
+            "vmcnt(0)",
+            "vmcnt(",
+            "lgkmcnt(99999)",
+            "s[4:5]",
+            "s[4:5], s4, -8",
+            "v[3:1]",
+            "v1, v[2:3], off",
+            "é[",
+            "instid0(VALU_DEP_0)",
+            "instskip(SKIP_99999999999)",
+            "wait_exp:9",
+            "null, 0x0",
+            "v[1",
+            "::",
+            "/*v1*/",
+            "",
+        ];
+        let mut code: Vec<(u64, String)> = Vec::new();
+        for _ in 0..u.int_in_range(0..=60)? {
+            let address = if u.ratio(9, 10)? { code.len() as u64 * 4 } else { u.arbitrary()? };
+            code.push((address, format!("{} {}", u.choose(&words)?, u.choose(&operands)?)));
+        }
+        let code: Vec<Text<'_>> = code.iter().map(|(at, text)| Text::new(*at, text)).collect();
+        for family in Family::ALL {
+            for entry in [Entry::Kernel, Entry::Function] {
+                let found = analyse(&code, family, entry);
+                assert!(found.is_ok());
+            }
+        }
+        Ok(())
+    });
 }

@@ -56,7 +56,9 @@ pub(super) fn find(
     for wait in waits {
         for drain in wait.drains.iter_mut().filter(|drain| !drain.drained.is_empty()) {
             drain.need = search.need(wait.at, drain);
-            drain.undoes = search.undone(wait.at, drain);
+            if drain.need.as_ref().is_some_and(|need| need.by == Consumer::Lds) {
+                drain.undoes = search.undone(wait.at, drain);
+            }
         }
     }
 }

@@ -98,7 +98,7 @@ pub struct KernelWaits {
     pub wasted: usize,
     /// Waits that wait for younger operations than their next consumer needs.
     pub too_strict: usize,
-    /// Waits that drain what a wait right in front of them had left in flight.
+    /// Waits that drain copies to LDS that a wait right in front of them had left in flight.
     pub undoing: usize,
     /// Waits that no control flow leads to.
     pub unreachable: usize,
@@ -158,7 +158,7 @@ pub struct CounterReport {
     pub callers: bool,
     /// The first use of a drained operation; null where none is found.
     pub need: Option<NeedReport>,
-    /// The wait right in front that had left drained operations in flight; null for none.
+    /// The wait right in front that had left drained copies to LDS in flight; null for none.
     pub undoes: Option<Place>,
 }
 

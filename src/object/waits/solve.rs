@@ -46,8 +46,8 @@ pub struct Drain {
     /// What the drained operations are needed for next; `None` where no instruction that can
     /// follow names one of their registers or reads the LDS that they fill.
     pub need: Option<Need>,
-    /// The wait right in front, with no operation of the counter between, that had left drained
-    /// operations in flight.
+    /// Where the operations fill LDS: the wait right in front, with no operation of the counter
+    /// between, that had left drained operations in flight.
     pub undoes: Option<usize>,
 }
 
@@ -261,7 +261,7 @@ pub enum Note {
     Wasted,
     /// It waits for younger operations than the next consumer needs.
     TooStrict,
-    /// It drains what a wait right in front of it had left in flight.
+    /// It drains copies to LDS that a wait right in front of it had left in flight.
     Undoes,
     /// No control flow leads to it.
     Unreachable,
