@@ -3,7 +3,7 @@
 
 export PATH := $(PATH):$(HOME)/.cargo/bin
 
-.PHONY: demo test setup setup-test build bench docs examples lint
+.PHONY: wheel test-python demo test setup setup-test build bench docs examples lint
 
 demo: build
 	@tools/demo.sh
@@ -29,6 +29,18 @@ setup:
 
 setup-test:
 	@tools/setup.sh test
+
+# The Python package, as python/target/wheels/siteline-*.whl. Needs no LLVM.
+wheel:
+	@tools/venv.sh wheel
+	rm -f python/target/wheels/*.whl
+	cd python && ../.venv/wheel/bin/maturin build --release --locked --out target/wheels
+
+# The wheel in clean environments of each front end, against kernels compiled without a GPU.
+test-python: wheel
+	@tools/venv.sh iree flydsl-0.5.0 flydsl-0.1.8
+	cd python && cargo fmt --check && cargo clippy --all-targets -- -D warnings
+	.venv/wheel/bin/python -m pytest -q python/tests
 
 bench: setup
 	cargo bench

@@ -1,10 +1,11 @@
 #!/bin/bash
 # Makes the virtual environment .venv/NAME, or does nothing when it is up to date.
 #
-#   tools/venv.sh flydsl-0.5.0|flydsl-0.1.8|triton|iree|rocm ...
+#   tools/venv.sh flydsl-0.5.0|flydsl-0.1.8|triton|iree|wheel|rocm ...
 #
-# `rocm` is no Python environment but the folder that ROCM_PATH must name: FlyDSL looks there for
-# the linker and for the device libraries. The FlyDSL environments bring it along.
+# `wheel` builds and tests the Python package. `rocm` is no Python environment but the folder
+# that ROCM_PATH must name: FlyDSL looks there for the linker and for the device libraries. The
+# FlyDSL environments bring it along.
 # VENV_ROOT names another place than .venv.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -19,6 +20,7 @@ requirements() {
     flydsl-0.1.8) echo flydsl==0.1.8 ;;
     triton) echo triton==3.9.0 ;;
     iree) echo iree-base-compiler==3.13.0 ;;
+    wheel) echo "maturin==1.16.0 pytest==9.2.0 pluggy==1.7.0 iniconfig==2.3.1 packaging==26.4 pygments==2.21.0" ;;
     *) echo "venv.sh: no environment is called '$1'" >&2; return 2 ;;
     esac
 }

@@ -15,4 +15,6 @@ pub mod lower;
 pub mod propagate;
 pub mod report;
 pub mod restore;
+#[cfg(unix)]
+pub mod runtime;
 pub mod scopes;

@@ -1,0 +1,148 @@
+"""What `siteline run` keeps of each kernel: its IR, its code object, and a report."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import threading
+import time
+from pathlib import Path
+from typing import Any, Callable
+
+from . import Settings, report
+from ._siteline import compare, measure, objects
+
+CONTROL_LEGS = 8
+
+
+class Recorder:
+    """Observes FlyDSL's compilations and writes one record for each kernel.
+
+    Records go to a folder that all processes of a run share.
+    """
+
+    def __init__(self, folder: str, save: str | None, verify: bool):
+        self._folder = Path(folder)
+        self._save = Path(save) if save else None
+        self._verify = verify
+        self._thread = threading.local()
+
+    def rewriting(self, module: Any) -> None:
+        """The module as it was captured, before its locations are rewritten."""
+        state = self._thread
+        if getattr(state, "verifying", False):
+            return
+        state.started = time.perf_counter()
+        state.innermost = {
+            function["name"]: function["classes"].get("mfma", {}).get("site_lines", 0)
+            for function in report(module, policy="innermost")["functions"]
+        }
+        state.before = _text(module) if self._save else None
+        state.plain = module.operation.get_asm(enable_debug_info=False) if self._verify else None
+
+    def rewritten(self, module: Any, again: Callable[[Any], Any]) -> None:
+        """The module with its sites."""
+        state = self._thread
+        if getattr(state, "verifying", False):
+            return
+        state.after = _text(module) if self._save or self._verify else None
+        state.report = report(module) if self._save else None
+        state.again = again
+
+    def compiled(self, module: Any) -> None:
+        """The module with its code objects."""
+        state = self._thread
+        if getattr(state, "verifying", False) or not hasattr(state, "innermost"):
+            return
+        text = module.operation.get_asm().encode()
+        kernels = json.loads(measure("module", text, Settings()))
+        verdict = None
+        if self._verify:
+            state.verifying = True
+            try:
+                verdict = _verify(module, text, state.plain, state.after, state.again)
+            finally:
+                state.verifying = False
+        for kernel in kernels:
+            record = {
+                "kernel": kernel["name"],
+                "chip": kernel["chip"],
+                "instructions": kernel["instructions"],
+                "lines": kernel["lines"],
+                "effective_lines": kernel["effective_lines"],
+                "definition_line": kernel["definition_line"],
+                "mfma_innermost": state.innermost.get(kernel["name"]),
+                "mfma": len(kernel["class_lines"].get("mfma", {})) if kernel["disassembler"] else None,
+                "verdict": verdict,
+            }
+            self._write(record)
+        if self._save:
+            self._keep(kernels, text)
+        del state.innermost
+
+    def _write(self, record: dict) -> None:
+        name = f"{time.time_ns()}-{os.getpid()}-{threading.get_ident()}"
+        partial = self._folder / f"{name}.partial"
+        partial.write_text(json.dumps(record))
+        partial.rename(self._folder / f"{name}.json")
+
+    def _keep(self, kernels: list[dict], text: bytes) -> None:
+        state = self._thread
+        name = "+".join(kernel["name"] for kernel in kernels) or "module"
+        folder = _new_folder(self._save, re.sub(r"[^\w.+-]", "_", name)[:100])
+        (folder / "before.mlir").write_text(state.before)
+        (folder / "after.mlir").write_text(state.after)
+        for at, code in enumerate(objects(text)):
+            (folder / f"object{at or ''}.hsaco").write_bytes(code)
+        whole = {"ir": state.report, "kernels": kernels}
+        (folder / "report.json").write_text(json.dumps(whole, indent=2) + "\n")
+
+
+def _text(module: Any) -> str:
+    return module.operation.get_asm(enable_debug_info=True)
+
+
+def _new_folder(root: Path, name: str) -> Path:
+    """A folder of that name below the root; where there is one, with a number behind it."""
+    number = 0
+    while True:
+        folder = root / (f"{name}-{number}" if number else name)
+        try:
+            folder.mkdir(parents=True)
+            return folder
+        except FileExistsError:
+            number += 1
+
+
+def _verify(
+    module: Any, compiled: bytes, plain: str, after: str, again: Callable[[Any], Any]
+) -> str:
+    """Compiles the kernel again with debug off, with and without sites, and compares.
+
+    A difference is believed only when neither side differs from itself in control legs.
+    """
+
+    def leg(text: str) -> bytes:
+        return _compiled_without_debug(type(module), text, again)
+
+    with_debug = objects(compiled)[0]
+    without, sites = leg(plain), leg(after)
+    for other, loaded in ((sites, False), (with_debug, True)):
+        difference = compare(without, other, loaded=loaded)
+        if difference is None:
+            continue
+        repeated = plain, (plain if loaded else after)
+        results = [{leg(text) for _ in range(CONTROL_LEGS)} for text in repeated]
+        if any(len(found) > 1 for found in results) or without not in results[0]:
+            return "nondeterministic compiler"
+        return f"different: {difference}" + (" (debug on and off)" if loaded else "")
+    return "identical"
+
+
+def _compiled_without_debug(module_type: Any, text: str, again: Callable[[Any], Any]) -> bytes:
+    from .flydsl import without_debug_info
+
+    with without_debug_info():
+        lowered = again(module_type.parse(text))
+    return objects(lowered.operation.get_asm().encode())[0]

@@ -1,0 +1,299 @@
+"""FlyDSL: every kernel captured and rewritten after its frontend IR is built.
+
+    import siteline.flydsl
+    siteline.flydsl.enable()        # before the first kernel is compiled, or at any time
+    siteline.flydsl.disable()       # FlyDSL as it was
+
+While enabled, debug information is on, and siteline's settings are part of FlyDSL's cache keys,
+so that one cache folder serves both modes. What is hooked are functions of FlyDSL's own, known
+in versions 0.1.8 to 0.5.0; where a version lacks one, `enable` warns with its name and leaves
+compilation alone.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import importlib
+import importlib.util
+import os
+import sys
+import threading
+import warnings
+from contextlib import contextmanager
+from typing import Any, Callable
+
+from . import Settings, _settings, rewrite
+from ._capture import capture
+
+__all__ = ["disable", "enable", "enabled"]
+
+DEBUG_INFO = "FLYDSL_DEBUG_ENABLE_DEBUG_INFO"
+COMPILER = "flydsl.compiler.jit_function"
+
+_lock = threading.RLock()
+_tracing = threading.local()
+_active: "_Adapter | None" = None
+
+
+class UnknownVersion(RuntimeError):
+    """This FlyDSL lacks functions that siteline hooks."""
+
+
+def enable(settings: Settings | None = None, *, observer: Any = None, **options: Any) -> bool:
+    """Captures and rewrites every kernel that FlyDSL compiles from now on.
+
+    The settings are those of `siteline.rewrite`. Enabling again replaces them. Returns whether
+    FlyDSL is hooked: False, with a warning, for a version that siteline does not know. An
+    observer's `rewriting(module)`, `rewritten(module, compile)` and `compiled(module)` are
+    called around the work.
+    """
+    global _active
+    settings = _settings(settings, options)
+    with _lock:
+        disable()
+        adapter = _Adapter(settings, observer)
+        try:
+            adapter.install()
+        except (UnknownVersion, ImportError) as error:
+            adapter.remove()
+            warnings.warn(f"siteline leaves FlyDSL alone: {error}", RuntimeWarning, stacklevel=2)
+            return False
+        _active = adapter
+        return True
+
+
+def disable() -> None:
+    """Makes FlyDSL what it was before `enable`."""
+    global _active
+    with _lock:
+        if _active is not None:
+            _active.remove()
+            _active = None
+
+
+def enabled() -> bool:
+    """Whether FlyDSL is hooked."""
+    return _active is not None
+
+
+def when_imported(action: Callable[[], Any]) -> None:
+    """Runs the action as soon as FlyDSL's compiler is imported; now, where it is."""
+    if COMPILER in sys.modules:
+        action()
+    else:
+        sys.meta_path.insert(0, _Finder(action))
+
+
+@contextmanager
+def without_debug_info():
+    """Turns FlyDSL's debug information off, and back on behind the block."""
+    before = os.environ.get(DEBUG_INFO)
+    os.environ[DEBUG_INFO] = "0"
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ[DEBUG_INFO]
+        else:
+            os.environ[DEBUG_INFO] = before
+
+
+class _Finder:
+    """Waits for the import of FlyDSL's compiler."""
+
+    def __init__(self, action: Callable[[], Any]):
+        self._action = action
+
+    def find_spec(self, name: str, path: Any = None, target: Any = None) -> Any:
+        if name != COMPILER:
+            return None
+        sys.meta_path.remove(self)
+        spec = importlib.util.find_spec(name)
+        if spec is not None and spec.loader is not None:
+            load = spec.loader.exec_module
+
+            def exec_module(module: Any) -> None:
+                load(module)
+                self._action()
+
+            spec.loader.exec_module = exec_module
+        return spec
+
+
+class _Adapter:
+    """The hooks in one FlyDSL, and what they replaced."""
+
+    def __init__(self, settings: Settings, observer: Any):
+        self._settings = settings
+        self._observer = observer
+        self._replaced: list[tuple[Any, str, Any]] = []
+        self._debug_info: str | None = None
+        self._installed = False
+
+    def install(self) -> None:
+        self._jit = importlib.import_module(COMPILER)
+        self._kernel = importlib.import_module("flydsl.compiler.kernel_function")
+        self._meta = importlib.import_module("flydsl.expr.meta")
+        self._ir = importlib.import_module("flydsl._mlir.ir")
+        self._check()
+        self._hook(self._kernel.CompilationContext, "create", self._create)
+        self._hook(self._kernel, "create_gpu_func", self._create_gpu_func)
+        self._hook_compiler()
+        self._hook_keys()
+        self._hook_own_capture()
+        self._debug_info = os.environ.get(DEBUG_INFO)
+        os.environ[DEBUG_INFO] = "1"
+        self._installed = True
+
+    def remove(self) -> None:
+        for owner, name, original in reversed(self._replaced):
+            setattr(owner, name, original)
+        self._replaced.clear()
+        if self._installed:
+            self._installed = False
+            if self._debug_info is None:
+                os.environ.pop(DEBUG_INFO, None)
+            else:
+                os.environ[DEBUG_INFO] = self._debug_info
+
+    def _check(self) -> None:
+        compiler = getattr(self._jit, "MlirCompiler", None)
+        context = getattr(self._kernel, "CompilationContext", None)
+        missing = []
+        if not hasattr(compiler, "compile"):
+            missing.append("jit_function.MlirCompiler.compile")
+        if not hasattr(context, "create"):
+            missing.append("kernel_function.CompilationContext.create")
+        if not hasattr(self._kernel, "create_gpu_func"):
+            missing.append("kernel_function.create_gpu_func")
+        by_module = hasattr(self._jit, "_artifact_cache_key") and hasattr(compiler, "prepare")
+        by_arguments = hasattr(getattr(self._jit, "JitFunction", None), "_make_cache_key")
+        if not by_module and not by_arguments:
+            missing.append("a cache key that siteline knows (jit_function._artifact_cache_key)")
+        if missing:
+            version = getattr(importlib.import_module("flydsl"), "__version__", "unknown")
+            raise UnknownVersion(f"version {version} has no " + ", no ".join(missing))
+
+    def _hook(self, owner: Any, name: str, make: Callable[[Any], Any]) -> None:
+        self._replaced.append((owner, name, vars(owner)[name]))
+        setattr(owner, name, make(getattr(owner, name)))
+
+    def _create(self, original: Any) -> Any:
+        """Captures what is traced inside a compilation context."""
+
+        @contextmanager
+        def create(cls: Any, *args: Any, **kwargs: Any) -> Any:
+            before = getattr(_tracing, "on", False)
+            with capture(self._ir), original(*args, **kwargs) as context:
+                _tracing.on = True
+                try:
+                    yield context
+                finally:
+                    _tracing.on = before
+
+        return classmethod(create)
+
+    def _create_gpu_func(self, original: Any) -> Any:
+        """Keeps the kernel's own line, which is no call stack, on the kernel's function."""
+
+        @functools.wraps(original)
+        def create_gpu_func(*args: Any, **kwargs: Any) -> Any:
+            function = original(*args, **kwargs)
+            location = kwargs.get("loc") or self._ir.Location.current
+            function.operation.location = location
+            return function
+
+        return create_gpu_func
+
+    def _hook_compiler(self) -> None:
+        compiler = self._jit.MlirCompiler
+        prepares = hasattr(compiler, "prepare")
+        if prepares:
+            self._hook(compiler, "prepare", self._before_lowering)
+        self._hook(compiler, "compile", self._after_lowering if prepares else self._around)
+
+    def _before_lowering(self, original: Any) -> Any:
+        """For versions that render the module, with its key, before they compile the text."""
+
+        def prepare(cls: Any, module: Any, *args: Any, **kwargs: Any) -> Any:
+            def again(other: Any) -> Any:
+                text, config = original(other, *args, **kwargs)
+                return compile_(cls, text, func_name="siteline", config=config)
+
+            compile_ = next(o for _, name, o in self._replaced if name == "compile").__func__
+            self._rewrite(module, again)
+            return original(module, *args, **kwargs)
+
+        return classmethod(prepare)
+
+    def _after_lowering(self, original: Any) -> Any:
+        def compile(cls: Any, *args: Any, **kwargs: Any) -> Any:
+            return self._observed(original(*args, **kwargs))
+
+        return classmethod(compile)
+
+    def _around(self, original: Any) -> Any:
+        """For versions that compile the module that was traced."""
+
+        def compile(cls: Any, module: Any, *args: Any, **kwargs: Any) -> Any:
+            self._rewrite(module, lambda other: original(other, *args, **kwargs))
+            return self._observed(original(module, *args, **kwargs))
+
+        return classmethod(compile)
+
+    def _rewrite(self, module: Any, again: Callable[[Any], Any]) -> None:
+        """Rewrites a module. What goes wrong here never stops the user's compilation."""
+        try:
+            if self._observer is not None:
+                self._observer.rewriting(module)
+            rewrite(module, self._settings)
+            if self._observer is not None:
+                self._observer.rewritten(module, again)
+        except Exception as error:
+            warnings.warn(f"siteline did not rewrite a kernel: {error}", RuntimeWarning)
+
+    def _observed(self, module: Any) -> Any:
+        if self._observer is not None:
+            try:
+                self._observer.compiled(module)
+            except Exception as error:
+                warnings.warn(f"siteline did not record a kernel: {error}", RuntimeWarning)
+        return module
+
+    def _hook_keys(self) -> None:
+        mark = repr(self._settings)
+        if hasattr(self._jit, "_artifact_cache_key"):
+            def of_module(original: Any) -> Any:
+                @functools.wraps(original)
+                def key(*args: Any, **kwargs: Any) -> str:
+                    text = f"{original(*args, **kwargs)}\n{mark}"
+                    return hashlib.sha256(text.encode()).hexdigest()
+                return key
+            self._hook(self._jit, "_artifact_cache_key", of_module)
+        else:
+            def of_arguments(original: Any) -> Any:
+                @functools.wraps(original)
+                def key(function: Any, *args: Any, **kwargs: Any) -> tuple:
+                    return original(function, *args, **kwargs) + (("_siteline_", mark),)
+                return key
+            self._hook(self._jit.JitFunction, "_make_cache_key", of_arguments)
+
+    def _hook_own_capture(self) -> None:
+        """FlyDSL's own look at the call stack is slow, and replaced by the captured one."""
+        unknown = self._ir.Location.unknown
+
+        def none_while_tracing(original: Any) -> Any:
+            @functools.wraps(original)
+            def location(*args: Any, **kwargs: Any) -> Any:
+                return unknown() if getattr(_tracing, "on", False) else original(*args, **kwargs)
+            return location
+
+        for name in ("capture_user_location", "_caller_location"):
+            original = getattr(self._meta, name, None)
+            if original is None:
+                continue
+            for module in list(sys.modules.values()):
+                if getattr(module, "__name__", "").startswith("flydsl.expr"):
+                    if vars(module).get(name) is original:
+                        self._hook(module, name, none_while_tracing)

@@ -1,0 +1,206 @@
+"""The FlyDSL adapter and `python -m siteline run`, on the flash-attention example."""
+
+import json
+import re
+import signal
+import time
+
+import pytest
+
+# What a line of the kernel's body has to say, for each class, with how many instructions.
+EXPECTED = {
+    "mfma": {"s_acc_lo = mfma_acc(": 8, "s_acc_hi = mfma_acc(": 8,
+             "mfma_acc(v_lo,": 8, "mfma_acc(v_hi,": 8},
+    "barrier": {"_barrier()": 3},
+    "dma": {"coop_dma_k(fx.Int32(0), buffer)": 4, "coop_dma_v(tile)": 4,
+            "coop_dma_k(tile + 1, next_buffer)": 4},
+}
+WAITS = ("_waitcnt_vm_n(0)", "_waitcnt_vm_n(2 * DMA_PER_TILE)", "_waitcnt_vm_n(DMA_PER_TILE)", "_wait_lds()")
+
+
+def by_text(example, class_lines):
+    """The instructions of a class by the text of the line that they show."""
+    source = example.read_text().splitlines()
+    found = {}
+    for place, count in class_lines.items():
+        file, line = place.rsplit(":", 1)
+        assert file == str(example), place
+        found[source[int(line) - 1].strip()] = found.get(source[int(line) - 1].strip(), 0) + count
+    return found
+
+
+def saved(folder):
+    """The report and the code object of the one kernel that was saved."""
+    (kernel,) = folder.iterdir()
+    return json.loads((kernel / "report.json").read_text())["kernels"][0], (kernel / "object.hsaco").read_bytes()
+
+
+SHIPPED = """
+import json, sys, runpy, pathlib
+from siteline import Settings, _siteline
+import flydsl.compiler.jit_function as jit
+original = jit.MlirCompiler.compile.__func__
+def compile(cls, *args, **kwargs):
+    module = original(cls, *args, **kwargs)
+    text = module.operation.get_asm().encode()
+    pathlib.Path(sys.argv[1]).write_bytes(_siteline.objects(text)[0])
+    pathlib.Path(sys.argv[1] + ".json").write_text(_siteline.measure("m", text, Settings()))
+    return module
+jit.MlirCompiler.compile = classmethod(compile)
+runpy.run_path("flash_attention.py", run_name="__main__")
+"""
+
+
+def shipped(environment, tmp_path, **env):
+    """The kernel as FlyDSL makes it without siteline."""
+    (tmp_path / "shipped.py").write_text(SHIPPED)
+    cache = {"FLYDSL_RUNTIME_CACHE_DIR": str(tmp_path / "shipped-cache")}
+    environment.run("shipped.py", "shipped.hsaco", cwd=tmp_path, env=cache | env)
+    report = json.loads((tmp_path / "shipped.hsaco.json").read_text())[0]
+    return report, (tmp_path / "shipped.hsaco").read_bytes()
+
+
+@pytest.mark.parametrize("chip", ["gfx942", "gfx950"])
+def test_every_leaf_shows_its_call_site(flydsl, example, tmp_path, chip):
+    before, _ = shipped(flydsl, tmp_path, ARCH=chip, FLYDSL_DEBUG_ENABLE_DEBUG_INFO="1")
+    _, table = flydsl.run("-m", "siteline", "run", "--verify", "--save", "saved", example,
+                          cwd=tmp_path, env={"ARCH": chip})
+    after, _ = saved(tmp_path / "saved")
+    assert re.search(r"flash_attention_0 +" + chip + r" .* identical", table), table
+    assert len(before["class_lines"]["mfma"]) == 1
+    assert after["definition_line"] == 0
+    body = example.read_text().splitlines()
+    body = "\n".join(body[body.index("    # Where this lane stands"):])
+    lines = {name: by_text(example, found) for name, found in after["class_lines"].items()}
+    for name in ("mfma", "wait", "barrier", "dma"):
+        assert all(line in body for line in lines[name]), lines[name]
+    assert all(wait in lines["wait"] for wait in WAITS), lines["wait"]
+    if chip == "gfx950":
+        for name, expected in EXPECTED.items():
+            for start, count in expected.items():
+                assert sum(n for line, n in lines[name].items() if start in line) == count, lines[name]
+    if "0.1.8" in str(flydsl.python):
+        assert before["definition_line"] > before["instructions"] / 2
+        assert after["effective_lines"] >= 4 * before["effective_lines"]
+    assert after["effective_lines"] > before["effective_lines"]
+
+
+@pytest.mark.parametrize("first", ["on", "off"])
+def test_one_cache_serves_both_modes(flydsl, example, tmp_path, first):
+    code = """
+import os, runpy, sys, json
+for mode in sys.argv[1].split(","):
+    import siteline.flydsl
+    siteline.flydsl.enable() if mode == "on" else siteline.flydsl.disable()
+    runpy.run_path("flash_attention.py", run_name="__main__")
+cache = [os.path.join(at, name) for at, _, names in os.walk("cache") for name in names]
+print(json.dumps(sorted(name for name in cache if name.endswith(".pkl"))))
+"""
+    (tmp_path / "modes.py").write_text(code)
+    order = ["on", "off"] if first == "on" else ["off", "on"]
+    counts, contents = [], {}
+    for modes in (order[:1], order, order):
+        output, _ = flydsl.run("modes.py", ",".join(modes), cwd=tmp_path)
+        files = json.loads(output.splitlines()[-1])
+        counts.append(len(files))
+        for file in files:
+            content = (tmp_path / file).read_bytes()
+            assert contents.setdefault(file, content) == content
+    assert counts == [1, 2, 2]
+    with_lines = [b".debug_line" in content for content in contents.values()]
+    assert sorted(with_lines) == [False, True]
+
+
+def test_off_is_as_if_it_was_never_there(flydsl, example, tmp_path):
+    _, plain = shipped(flydsl, tmp_path)
+    toggled = SHIPPED + ""
+    toggled = "import siteline.flydsl\nsiteline.flydsl.enable()\nsiteline.flydsl.disable()\n" + toggled
+    (tmp_path / "toggled.py").write_text(toggled)
+    flydsl.run("toggled.py", "toggled.hsaco", cwd=tmp_path)
+    assert (tmp_path / "toggled.hsaco").read_bytes() == plain
+
+
+def test_the_environment_variable_hooks_child_processes(flydsl, example, tmp_path):
+    (tmp_path / "parent.py").write_text(
+        "import subprocess, sys\n"
+        "subprocess.run([sys.executable, 'flash_attention.py'], check=True)\n")
+    _, table = flydsl.run("-m", "siteline", "run", "parent.py", cwd=tmp_path)
+    assert "flash_attention_0" in table
+    code = "import flydsl.compiler, siteline.flydsl; print(siteline.flydsl.enabled())"
+    assert flydsl.run("-c", code, cwd=tmp_path, env={"SITELINE": "1"})[0].endswith("True\n")
+    assert flydsl.run("-c", code, cwd=tmp_path)[0].endswith("False\n")
+
+
+def test_an_unknown_flydsl_is_left_alone(flydsl, tmp_path):
+    code = """
+import json, warnings, siteline.flydsl
+import flydsl.compiler.kernel_function as kernel
+original = kernel.create_gpu_func
+del kernel.create_gpu_func
+with warnings.catch_warnings(record=True) as caught:
+    warnings.simplefilter("always")
+    hooked = siteline.flydsl.enable()
+print(json.dumps([hooked, [str(one.message) for one in caught]]))
+"""
+    hooked, messages = flydsl.evaluate(code, tmp_path)
+    assert not hooked
+    assert "kernel_function.create_gpu_func" in messages[0]
+
+
+STATE = """
+import atexit
+from flydsl._mlir import ir
+atexit.register(lambda: print("left on" if ir._globals.loc_tracebacks_enabled() else "restored"))
+"""
+
+
+def test_the_users_own_error_comes_first(flydsl, example, tmp_path):
+    script = STATE + example.read_text().replace(
+        "    row_max = fx.Float32(-1.0e30)", "    raise KeyError('the user')")
+    example.write_text(script)
+    output, errors = flydsl.run("-m", "siteline", "run", example, cwd=tmp_path, status=1)
+    assert output.strip().endswith("restored")
+    assert "KeyError: 'the user'" in errors
+    assert "siteline did not" not in errors
+
+
+def test_an_interrupt_restores_everything(flydsl, example, tmp_path):
+    script = STATE + example.read_text().replace(
+        "    row_max = fx.Float32(-1.0e30)",
+        "    print('tracing', flush=True); import time; time.sleep(60)\n    row_max = fx.Float32(-1.0e30)")
+    example.write_text(script)
+    process = flydsl.start("-m", "siteline", "run", example, cwd=tmp_path)
+    while "tracing" not in process.stdout.readline():
+        assert process.poll() is None
+    time.sleep(0.2)
+    process.send_signal(signal.SIGINT)
+    output, errors = process.communicate(timeout=60)
+    assert process.returncode in (1, 130, -signal.SIGINT)
+    assert "restored" in output and "KeyboardInterrupt" in errors
+
+
+def test_four_threads_compile_their_own_kernels(flydsl, example, tmp_path):
+    (tmp_path / "threads.py").write_text("""
+import runpy, threading
+def work():
+    runpy.run_path("flash_attention.py")["main"]()
+threads = [threading.Thread(target=work) for _ in range(4)]
+[thread.start() for thread in threads]
+[thread.join() for thread in threads]
+from flydsl._mlir import ir
+print("left on" if ir._globals.loc_tracebacks_enabled() else "restored")
+""")
+    env = {"FLYDSL_RUNTIME_ENABLE_CACHE": "0"}
+    output, table = flydsl.run("-m", "siteline", "run", "threads.py", cwd=tmp_path, env=env)
+    assert output.strip().endswith("restored")
+    assert table.count("flash_attention_0") == 4, table
+    assert len(set(line for line in table.splitlines() if "flash_attention_0" in line)) == 1, table
+
+
+def test_modules_and_arguments(flydsl, tmp_path):
+    (tmp_path / "told.py").write_text("import sys; print(sys.argv[1:], __name__)")
+    output, errors = flydsl.run("-m", "siteline", "run", "-m", "told", "--policy", "x", cwd=tmp_path)
+    assert output == "['--policy', 'x'] __main__\n"
+    assert "no kernel was compiled" in errors
+    _, errors = flydsl.run("-m", "siteline", "run", "--policy", "x", "told.py", cwd=tmp_path, status=2)
+    assert "unknown policy 'x'" in errors

@@ -1,0 +1,151 @@
+"""rewrite, restore, report and capture on live operations of several packages."""
+
+import os
+import subprocess
+
+import pytest
+
+from conftest import VENVS, WHEELS
+
+BUILD = """
+import json, siteline
+from {package} import ir
+from {package}.dialects import arith, func
+
+def helper(value):
+    return arith.addi(value, value)
+
+def kernel(value):
+    first = helper(value)
+    second = helper(value)
+    func.ReturnOp([arith.addi(first, second)])
+
+def build():
+    module = ir.Module.create()
+    with ir.InsertionPoint(module.body):
+        type = ir.IntegerType.get_signless(32)
+        function = func.FuncOp("kernel", ([type], [type]))
+        with siteline.capture(ir) as reports, ir.InsertionPoint(function.add_entry_block()):
+            kernel(function.arguments[0])
+    return module, reports
+"""
+
+
+def evaluate(binding, tmp_path, code):
+    environment, package = binding
+    (tmp_path / "built.py").write_text(BUILD.format(package=package) + code)
+    return environment.evaluate("import runpy; runpy.run_path('built.py')", tmp_path)
+
+
+def test_rewriting_shows_the_call_sites_and_can_be_undone(binding, tmp_path):
+    found = evaluate(binding, tmp_path, """
+with ir.Context(), ir.Location.unknown():
+    module, _ = build()
+    text = lambda: module.operation.get_asm(enable_debug_info=True)
+    plain = lambda: module.operation.get_asm()
+    before, before_plain = text(), plain()
+    first = siteline.rewrite(module)
+    after, after_plain = text(), plain()
+    again = siteline.rewrite(module)
+    report = siteline.report(module)["functions"][0]
+    shown = [chain["shown"] for chain in report["chains"]]
+    idempotent = after == text()
+    siteline.restore(module)
+    print(json.dumps([first.functions, first.changed > 0, again.changed, idempotent,
+                      before == text(), before_plain == after_plain, shown]))
+""")
+    functions, changed, again, idempotent, restored, only_locations, shown = found
+    assert (functions, changed, again) == (1, True, 0)
+    assert idempotent and restored and only_locations
+    numbers = sorted(int(line.rsplit(":", 1)[1]) for line in shown if "built.py" in line)
+    assert numbers[:2] == [10, 11], shown
+
+
+def test_capture_restores_the_settings_and_reports(binding, tmp_path):
+    found = evaluate(binding, tmp_path, """
+settings = lambda: (ir._globals.loc_tracebacks_enabled(), ir._globals.loc_tracebacks_frame_limit())
+before = settings()
+with ir.Context(), ir.Location.unknown():
+    with siteline.capture(ir):
+        inside = settings()
+        with siteline.capture() as reports:
+            pass
+        still = settings()
+    try:
+        with siteline.capture(ir):
+            raise KeyError
+    except KeyError:
+        pass
+print(json.dumps([before == settings(), inside == still == (True, 512), reports[0].enabled,
+                  reports[0].overrides_explicit, reports[0].limits]))
+""")
+    restored, unlimited, enabled, overrides, limits = found
+    assert restored and unlimited and enabled
+    assert overrides == (not limits)
+
+
+def test_errors_are_exceptions_with_the_reason(binding, tmp_path):
+    found = evaluate(binding, tmp_path, """
+errors = []
+def error(work):
+    try:
+        work()
+    except Exception as raised:
+        errors.append([type(raised).__name__, str(raised)])
+with ir.Context(), ir.Location.unknown():
+    module, _ = build()
+    error(lambda: siteline.rewrite(3))
+    error(lambda: siteline.rewrite(module, policy="outer"))
+    error(lambda: siteline.rewrite(module, siteline.Settings(), policy="unique"))
+    error(lambda: siteline.restore(type("Fake", (), {"_CAPIPtr": module.context._CAPIPtr})()))
+error(lambda: siteline.provider("json"))
+print(json.dumps(errors))
+""")
+    kinds = [kind for kind, _ in found]
+    assert kinds == ["TypeError", "ValueError", "TypeError", "TypeError", "ProviderError"]
+    assert "unknown policy 'outer'" in found[1][1]
+    assert "json" in found[4][1]
+
+
+def test_threads_rewrite_their_own_contexts(binding, tmp_path):
+    found = evaluate(binding, tmp_path, """
+import threading
+changed = []
+def work():
+    for _ in range(20):
+        with ir.Context(), ir.Location.unknown():
+            changed.append(siteline.rewrite(build()[0]).changed)
+threads = [threading.Thread(target=work) for _ in range(4)]
+[thread.start() for thread in threads]
+[thread.join() for thread in threads]
+print(json.dumps([len(changed), len(set(changed)), ir._globals.loc_tracebacks_enabled()]))
+""")
+    assert found == [80, 1, False]
+
+
+def test_the_extension_links_no_llvm(tmp_path):
+    wheel = next(WHEELS.glob("siteline-*.whl"))
+    subprocess.run(["/usr/bin/python3", "-m", "zipfile", "-e", wheel, tmp_path], check=True)
+    library = tmp_path / "siteline/_siteline.abi3.so"
+    dump = ["llvm-readelf-22", "--dyn-syms", "--needed-libs", library]
+    symbols = subprocess.run(dump, check=True, capture_output=True, text=True).stdout
+    names = [line.split()[-1] for line in symbols.splitlines() if line.split()]
+    assert names and not [n for n in names if n.startswith(("mlir", "LLVM", "libLLVM", "libMLIR"))]
+
+
+@pytest.mark.parametrize("name", ["flydsl-0.5.0"])
+def test_of_two_packages_each_uses_its_own(environments, tmp_path, name):
+    iree = next((VENVS / "iree").glob("lib/python*/site-packages"))
+    code = f"""
+import sys, json, siteline
+from flydsl._mlir import ir
+sys.path.append({os.fspath(iree)!r})
+import iree.compiler.ir as other
+used = []
+for ir in (ir, other):
+    with ir.Context(), ir.Location.unknown():
+        used.append(siteline.rewrite(ir.Module.create()).library)
+print(json.dumps(used))
+"""
+    flydsl, iree = environments(name).evaluate(code, tmp_path)
+    assert "libFlyPythonCAPI" in flydsl and "libIREECompiler" in iree
