@@ -152,8 +152,8 @@ def other(): pass
 
     #[test]
     fn broken_texts_and_missing_files_have_what_can_be_told() {
-        let outline = Outline::of_python("def f(:\n  x = = 1\n\ndef g():\n  y\n");
-        assert!(outline.named("g", 5).is_some());
+        let outline = Outline::of_python("def g():\n  y\n\ndef f(:\n  x = = 1\n");
+        assert!(outline.named("g", 2).is_some());
         let mut outlines = Outlines::default();
         assert_eq!(outlines.of("/nowhere/k.py"), &Outline::default());
         assert_eq!(outlines.of("/dev/zero"), &Outline::default());

@@ -140,13 +140,20 @@ fn round_trip(example: &str, chip: &str) {
     let own = code.len() - code.iter().rev().take_while(is_fill).count();
     let (before, after) = (symbolize(&plain, &code), symbolize(&sited, &code));
     assert_ne!(before, after);
-    let root = format!("examples={}/examples", env!("CARGO_MANIFEST_DIR"));
+    // The line tables name the sources as the kernels' front end does: without a folder.
+    let roots: Vec<String> = ["flash_attention.py", "pingpong_gemm.py", "wmma_gemm.py"]
+        .iter()
+        .map(|name| format!("{name}={}/examples/{name}", env!("CARGO_MANIFEST_DIR")))
+        .collect();
     for (number, old) in [before, vec![String::new(); code.len()]].iter().enumerate() {
         let trace = folder.path().join(format!("trace-{number}"));
         write_trace(&trace, &plain, old);
         for (name, flags) in [("plain", &[][..]), ("chains", &["--chains"][..])] {
             let out = folder.path().join(format!("out-{name}-{number}"));
-            let mut arguments = vec!["remap", trace.to_str().unwrap(), "--source-root", &root];
+            let mut arguments = vec!["remap", trace.to_str().unwrap()];
+            for root in &roots {
+                arguments.extend(["--source-root", root]);
+            }
             arguments.extend(["--object", sited.to_str().unwrap()]);
             arguments.extend(["-o", out.to_str().unwrap(), "--json"]);
             arguments.extend(flags);

@@ -94,7 +94,9 @@ impl SourceOptions {
             .iter()
             .find_map(|root| {
                 let rest = Path::new(path).strip_prefix(&root.from).ok()?;
-                Some(root.to.join(rest))
+                // Joining nothing would make a folder of a file that is named whole.
+                let is_whole = rest.as_os_str().is_empty();
+                Some(if is_whole { root.to.clone() } else { root.to.join(rest) })
             })
             .unwrap_or_else(|| path.into())
     }
@@ -132,6 +134,7 @@ mod tests {
         };
         assert_eq!(sources.locate("/build/a/k.py"), Path::new("/src/a/k.py"));
         assert_eq!(sources.locate("/builder/k.py"), Path::new("/builder/k.py"));
+        assert_eq!(sources.locate("/build").as_os_str(), "/src");
     }
 
     #[test]

@@ -2,17 +2,20 @@
 
 // RUN: %siteline-opt %s --pass-pipeline='builtin.module(siteline-infer)' --mlir-print-debuginfo --mlir-print-local-scope > %t.inferred
 // RUN: FileCheck %s < %t.inferred
-// A second run, or a whole pipeline, changes nothing:
-// RUN: %siteline-opt %t.inferred --pass-pipeline='builtin.module(siteline-infer,siteline)' --mlir-print-debuginfo --mlir-print-local-scope | diff %t.inferred -
+// A second run changes nothing, nor does a second run of the whole pipeline:
+// RUN: %siteline-opt %s --pass-pipeline='builtin.module(siteline-infer,siteline-infer)' --mlir-print-debuginfo --mlir-print-local-scope | diff %t.inferred -
+// RUN: %siteline-opt %s --pass-pipeline='builtin.module(siteline)' --mlir-print-debuginfo --mlir-print-local-scope > %t.whole
+// RUN: %siteline-opt %s --pass-pipeline='builtin.module(siteline,siteline)' --mlir-print-debuginfo --mlir-print-local-scope | diff %t.whole -
 // The originals come back:
 // RUN: %siteline-opt %s --mlir-print-debuginfo --mlir-print-local-scope > %t.plain
 // RUN: %siteline-opt %t.inferred --pass-pipeline='builtin.module(siteline-restore)' --mlir-print-debuginfo --mlir-print-local-scope | diff %t.plain -
 // Inferring can be turned off:
-// RUN: %siteline-opt %s --pass-pipeline='builtin.module(siteline{infer=false})' --mlir-print-debuginfo --mlir-print-local-scope | diff %t.plain -
+// RUN: %siteline-opt %s --pass-pipeline='builtin.module(siteline-propagate)' --mlir-print-debuginfo --mlir-print-local-scope > %t.propagated
+// RUN: %siteline-opt %s --pass-pipeline='builtin.module(siteline{infer=false})' --mlir-print-debuginfo --mlir-print-local-scope | diff %t.propagated -
 // Without originals only the mark stays:
 // RUN: %siteline-opt %s --pass-pipeline='builtin.module(siteline{origin=drop})' --mlir-print-debuginfo --mlir-print-local-scope > %t.dropped
 // RUN: FileCheck %s --check-prefix=DROPPED < %t.dropped
-// RUN: %siteline-opt %t.dropped --pass-pipeline='builtin.module(siteline,siteline{origin=drop})' --mlir-print-debuginfo --mlir-print-local-scope | diff %t.dropped -
+// RUN: %siteline-opt %s --pass-pipeline='builtin.module(siteline{origin=drop},siteline,siteline{origin=drop})' --mlir-print-debuginfo --mlir-print-local-scope | diff %t.dropped -
 // The command has both passes by default:
 // RUN: %siteline opt %s | FileCheck %s --check-prefix=COMMAND
 // RUN: %siteline opt %s --no-infer | FileCheck %s --check-prefix=OFF

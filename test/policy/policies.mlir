@@ -13,8 +13,8 @@
 // Only waits get a site:
 // RUN: %siteline-opt %s --pass-pipeline='builtin.module(siteline{leaves=wait+mfma})' --mlir-print-debuginfo --mlir-print-local-scope | FileCheck %s --check-prefixes=INNER
 // Another policy starts from the originals again:
-// RUN: %siteline-opt %s --pass-pipeline='builtin.module(siteline{policy=outermost},siteline{policy=unique})' --mlir-print-debuginfo --mlir-print-local-scope | FileCheck %s --check-prefixes=MIDDLE
-// RUN: %siteline-opt %s --pass-pipeline='builtin.module(siteline{policy=outermost},siteline{policy=innermost})' --mlir-print-debuginfo > %t.again
+// RUN: %siteline-opt %s --pass-pipeline='builtin.module(siteline{infer=false policy=outermost},siteline{infer=false policy=unique})' --mlir-print-debuginfo --mlir-print-local-scope | FileCheck %s --check-prefixes=MIDDLE
+// RUN: %siteline-opt %s --pass-pipeline='builtin.module(siteline{infer=false policy=outermost},siteline{infer=false policy=innermost})' --mlir-print-debuginfo > %t.again
 // RUN: %siteline-opt %s --mlir-print-debuginfo | diff - %t.again
 
 gpu.module @m {
