@@ -182,8 +182,8 @@ impl<'m> Body<'m> {
 
     /// The sites of all operations, from those of some.
     fn infer(&self, ir: &Ir<'m>, mut sites: Vec<Option<ChainId>>) -> Vec<Option<ChainId>> {
-        self.from_users(ir, &mut sites);
-        self.from_operands(ir, &mut sites);
+        self.take_from_users(ir, &mut sites);
+        self.take_from_operands(ir, &mut sites);
         for block in &self.blocks {
             neighbours::fill(block, &mut sites);
         }
@@ -197,7 +197,7 @@ impl<'m> Body<'m> {
     }
 
     /// Users come behind what they use, so going backwards follows whole lines of users.
-    fn from_users(&self, ir: &Ir<'m>, sites: &mut [Option<ChainId>]) {
+    fn take_from_users(&self, ir: &Ir<'m>, sites: &mut [Option<ChainId>]) {
         let users = self.users(ir);
         for at in (0..sites.len()).rev() {
             if let (None, User::One(user)) = (sites[at], users[at]) {
@@ -220,7 +220,7 @@ impl<'m> Body<'m> {
         users
     }
 
-    fn from_operands(&self, ir: &Ir<'m>, sites: &mut [Option<ChainId>]) {
+    fn take_from_operands(&self, ir: &Ir<'m>, sites: &mut [Option<ChainId>]) {
         for (at, node) in self.nodes.iter().enumerate() {
             if sites[at].is_some() {
                 continue;
