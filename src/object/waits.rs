@@ -3,8 +3,8 @@
 //!
 //! The hardware counts outstanding operations in a few counters, and a wait names a counter and
 //! the count it may fall to. From the instructions' text this module finds the control flow
-//! ([`flow`]), and for every instruction the operations that may be in flight on any path to it,
-//! with how many younger ones are behind them ([`queue`]). That tells which operations a wait
+//! (`flow`), and for every instruction the operations that may be in flight on any path to it,
+//! with how many younger ones are behind them (`queue`). That tells which operations a wait
 //! drains, and which of them it really waits for: the youngest of those that return in order.
 //!
 //! Addresses are the code object's own. Instructions are named by their index in the slice that

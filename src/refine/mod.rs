@@ -3,7 +3,7 @@
 //! A row becomes the site that the policy picks for its instruction; the calls between the site
 //! and the instruction are taken out of the ranges of the inlined functions, so that a reader
 //! prints the site once and then its callers. Nothing that is loaded changes, which
-//! [`identity`](crate::identity) checks before a result is given.
+//! [`identity`] checks before a result is given.
 
 use crate::chain::Chains;
 use crate::identity::{self, Extent};

@@ -353,11 +353,14 @@ pub(super) fn immediate(text: &Text<'_>) -> Option<u32> {
 mod tests {
     use super::*;
 
-    fn runs(registers: &[Registers]) -> Vec<(u16, u16)> {
+    /// Registers as their first one and their count.
+    type Runs = Vec<(u16, u16)>;
+
+    fn runs(registers: &[Registers]) -> Runs {
         registers.iter().map(|r| (r.start, r.count)).collect()
     }
 
-    fn access(text: &str) -> (Vec<(u16, u16)>, Vec<(u16, u16)>) {
+    fn access(text: &str) -> (Runs, Runs) {
         let access = Access::of(&Text::new(0, text));
         (runs(&access.writes), runs(&access.reads))
     }

@@ -50,8 +50,8 @@ impl Graph {
             }
         }
         let mut start = 0;
-        for at in 1..=len {
-            if at == len || is_start[at] {
+        for (at, &starts) in is_start.iter().enumerate().skip(1) {
+            if at == len || starts {
                 let block = self.blocks.len();
                 self.blocks.push(Block { range: start..at, next: SmallVec::new() });
                 self.block_of.resize(at, block);
