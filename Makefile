@@ -3,12 +3,12 @@
 
 export PATH := $(PATH):$(HOME)/.cargo/bin
 
-.PHONY: wheel test-python demo test setup setup-test build bench docs examples lint
+.PHONY: wheel test-python kernels demo test setup setup-test build bench docs examples lint
 
 demo: build
 	@tools/demo.sh
 
-test: setup-test lint
+test: setup-test lint kernels
 	cargo test
 	cargo test --no-default-features
 	/usr/bin/python3 examples/generate.py --check
@@ -29,6 +29,10 @@ setup:
 
 setup-test:
 	@tools/setup.sh test
+
+# The FlyDSL and Triton examples as code objects, which the tests read.
+kernels: setup-test
+	@tools/kernels.sh
 
 # The Python package, as python/target/wheels/siteline-*.whl. Needs no LLVM.
 wheel:

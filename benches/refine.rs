@@ -3,6 +3,8 @@
 //! `cargo bench --bench refine`; with LLVM 22's tools there, llvm-objcopy is timed on a copy of
 //! the same large object.
 
+#![allow(missing_docs)]
+
 use std::process::Command;
 use std::time::Duration;
 
