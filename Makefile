@@ -9,10 +9,10 @@ demo: build
 	@tools/demo.sh
 
 test: setup-test lint kernels
-	cargo test
-	cargo test --no-default-features
 	/usr/bin/python3 examples/generate.py --check
 	tools/docs.sh --check
+	cargo test
+	cargo test --no-default-features
 
 build: setup
 	cargo build
