@@ -17,7 +17,7 @@ fn benches(criterion: &mut Criterion) {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples/flash_attention.mlir");
     let source = std::fs::read(&path).expect("the example is there");
     let compile = |leg: Leg| {
-        let sites = Sites { settings: Settings::default(), origin: Origin::Keep };
+        let sites = Sites { settings: Settings::default(), origin: Origin::Keep, infer: true };
         let job = Job {
             chip: "gfx942".into(),
             level: 3,
