@@ -10,6 +10,7 @@ const LIT: &str = "/usr/lib/llvm-22/bin/lit";
 fn main() -> ExitCode {
     let arguments = Arguments::from_args();
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("test");
+    build_plugin();
     let mut files = Vec::new();
     collect(&folder, &mut files);
     files.sort();
@@ -22,6 +23,17 @@ fn main() -> ExitCode {
         })
         .collect();
     libtest_mimic::run(&arguments, trials).exit_code()
+}
+
+/// Builds the plugin: cargo makes the library that tests link, but no plugin beside it.
+fn build_plugin() {
+    let mut cargo = Command::new(env!("CARGO"));
+    cargo.args(["build", "--quiet", "--lib"]).current_dir(env!("CARGO_MANIFEST_DIR"));
+    if !cfg!(debug_assertions) {
+        cargo.arg("--release");
+    }
+    let status = cargo.status().expect("cargo can be run");
+    assert!(status.success(), "the plugin cannot be built");
 }
 
 /// The files that lit takes for tests; the same rules as in `test/lit.cfg.py`.
