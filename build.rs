@@ -71,6 +71,7 @@ mod llvm {
         cxx_build::bridge("src/plugin.rs")
             .file("cpp/passes.cpp")
             .file("cpp/driver.cpp")
+            .file("cpp/walk.cpp")
             .include("cpp")
             .include(out)
             .flag("-isystem")

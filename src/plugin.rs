@@ -40,6 +40,13 @@ mod bridge {
     unsafe extern "C++" {
         include!("passes.h");
         include!("driver.h");
+        include!("walk.h");
+
+        type Walk;
+        fn next(self: Pin<&mut Walk>, batch: &mut [usize]) -> usize;
+        fn arguments(self: &Walk) -> &[usize];
+        fn walk_below(op: usize) -> UniquePtr<Walk>;
+        fn set_locations(self: Pin<&mut Walk>, slots: &[u32], targets: &[usize]) -> i64;
 
         fn register_passes();
         fn parse_module(context: usize, source: &[u8], name: &str) -> usize;
@@ -50,6 +57,50 @@ mod bridge {
 /// What the driver needs and no C API has.
 pub(crate) mod driver {
     pub(crate) use super::bridge::{is_amdgpu_chip, parse_module};
+}
+
+/// What the passes do for many operations at once.
+pub(crate) mod bulk {
+    use crate::mlir::api::{RawOperation, RawValue};
+
+    /// How many operations cross the bridge at a time: few enough for the nearest cache.
+    const BATCH: usize = 1024;
+
+    /// See [`crate::mlir::api::Bulk::walk`].
+    ///
+    /// # Safety
+    /// The operation must be alive, of the MLIR that is linked, and not changed meanwhile.
+    pub(crate) unsafe fn walk(
+        root: RawOperation,
+        visit_ops: &mut dyn FnMut(&[usize]),
+        visit_argument: &mut dyn FnMut(RawValue),
+    ) {
+        let mut batch = vec![0; 3 * BATCH];
+        let mut walk = super::bridge::walk_below(root.0 as usize);
+        loop {
+            let count = walk.pin_mut().next(&mut batch);
+            visit_ops(&batch[..3 * count]);
+            if count < BATCH {
+                break;
+            }
+        }
+        for &argument in walk.arguments() {
+            visit_argument(RawValue(argument as *const _));
+        }
+    }
+
+    /// See [`crate::mlir::api::Bulk::set_locations`].
+    ///
+    /// # Safety
+    /// As of [`walk`]; the targets must be locations of the operation's context, or 0.
+    pub(crate) unsafe fn set_locations(
+        root: RawOperation,
+        slots: &[u32],
+        targets: &[usize],
+    ) -> Option<usize> {
+        let mut walk = super::bridge::walk_below(root.0 as usize);
+        usize::try_from(walk.pin_mut().set_locations(slots, targets)).ok()
+    }
 }
 
 use bridge::{Report, SiteOptions};

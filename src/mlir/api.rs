@@ -58,6 +58,26 @@ impl From<&str> for RawStringRef {
 /// `MlirStringCallback`: receives a printed text in pieces.
 pub type StringCallback = unsafe extern "C" fn(RawStringRef, *mut c_void);
 
+/// Functions for many operations at once, which cost no call an operation.
+#[derive(Clone, Copy, Debug)]
+pub struct Bulk {
+    /// Gives the addresses of all operations below one, in batches, each with the addresses of
+    /// its location and its name behind it; after them the block arguments.
+    pub walk: unsafe fn(RawOperation, &mut dyn FnMut(&[usize]), &mut dyn FnMut(RawValue)),
+    /// Sets the location of each operation below one, in the order of `walk`, to the target of
+    /// its slot, as an address; a target of 0 leaves the operation as it is. Returns how many
+    /// were set; `None` where an operation has no slot or a slot no target.
+    pub set_locations: unsafe fn(RawOperation, slots: &[u32], targets: &[usize]) -> Option<usize>,
+}
+
+#[cfg(feature = "llvm")]
+impl Bulk {
+    fn linked() -> Self {
+        use crate::plugin::bulk;
+        Bulk { walk: bulk::walk, set_locations: bulk::set_locations }
+    }
+}
+
 macro_rules! api {
     ($($name:ident: fn($($argument:ty),*) $(-> $result:ty)?;)*) => {
         /// The functions of MLIR's C API that siteline calls, under their own names.
@@ -65,6 +85,8 @@ macro_rules! api {
         #[derive(Clone, Debug)]
         pub struct Api {
             $(pub $name: unsafe extern "C" fn($($argument),*) $(-> $result)?,)*
+            /// Quicker ways to what the functions above do too; only where they are linked.
+            pub bulk: Option<Bulk>,
         }
 
         impl Api {
@@ -100,6 +122,7 @@ macro_rules! api {
                             >(address)
                         }
                     },)*
+                    bulk: None,
                 })
             }
 
@@ -109,13 +132,14 @@ macro_rules! api {
                 static LINKED: std::sync::LazyLock<Api> = std::sync::LazyLock::new(|| {
                     // SAFETY: mlir-sys binds each name to the function of the same name in the
                     // headers of the library that is linked.
-                    unsafe {
+                    let api = unsafe {
                         Api::from_symbols(|name| match name {
                             $(stringify!($name) => Some(mlir_sys::$name as *const c_void),)*
                             _ => None,
                         })
                     }
-                    .expect("every name has an arm")
+                    .expect("every name has an arm");
+                    Api { bulk: Some(Bulk::linked()), ..api }
                 });
                 &LINKED
             }

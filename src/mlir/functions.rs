@@ -2,7 +2,7 @@
 
 use rustc_hash::FxHashMap;
 
-use super::ir::{Attribute, Identifier, Ir, Op, Type, Value};
+use super::ir::{Attribute, Identifier, Ir, Loc, Located, Op, Type, Value};
 use crate::leaf::{self, Class, LeafTable, OpClass, Space};
 
 /// A device function: a function-like operation, or the body of a `gpu.launch`.
@@ -117,11 +117,67 @@ pub fn walk<'m>(
     }
 }
 
+/// Visits what [`walk`] does, in its order but arguments last: operations in batches, with
+/// their locations and names.
+pub fn walk_located<'m>(
+    ir: &Ir<'m>,
+    root: Op<'m>,
+    mut visit_ops: impl FnMut(&[Located<'m>]),
+    mut visit_argument: impl FnMut(Value<'m>),
+) {
+    if ir.walk_in_bulk(root, &mut visit_ops, &mut visit_argument) {
+        return;
+    }
+    let mut arguments = Vec::new();
+    walk(
+        ir,
+        root,
+        |op| visit_ops(&[Located { op, location: ir.location(op), name: ir.name(op) }]),
+        |argument| arguments.push(argument),
+    );
+    arguments.into_iter().for_each(visit_argument);
+}
+
+/// Sets the location of each operation that [`walk`] visits to the target of its slot, where it
+/// has one; returns how many were set.
+///
+/// # Panics
+/// When there are not as many slots as operations, or a slot has no entry in `targets`.
+pub fn set_locations<'m>(
+    ir: &Ir<'m>,
+    root: Op<'m>,
+    slots: &[u32],
+    targets: &[Option<Loc<'m>>],
+) -> usize {
+    if let Some(changed) = ir.set_locations_in_bulk(root, slots, targets) {
+        return changed;
+    }
+    let mut slots = slots.iter();
+    let mut changed = 0;
+    walk(
+        ir,
+        root,
+        |op| {
+            let slot = *slots.next().expect("each operation has a slot");
+            if let Some(target) = targets[slot as usize] {
+                ir.set_location(op, target);
+                changed += 1;
+            }
+        },
+        |_| (),
+    );
+    changed
+}
+
+/// How many names a [`Classifier`] finds again without a look into its table.
+const RECENT: usize = 64;
+
 /// Classifies operations, each name, type and assembly text once.
 pub struct Classifier<'m, 's> {
     ir: Ir<'m>,
     table: &'s LeafTable,
-    last: Option<(Identifier<'m>, OpClass)>,
+    /// Names met lately, by some bits of their addresses.
+    recent: [Option<(Identifier<'m>, OpClass)>; RECENT],
     names: FxHashMap<Identifier<'m>, OpClass>,
     types: FxHashMap<Type<'m>, Option<Space>>,
     texts: FxHashMap<Attribute<'m>, Class>,
@@ -133,16 +189,17 @@ impl<'m, 's> Classifier<'m, 's> {
         Classifier {
             ir,
             table,
-            last: None,
+            recent: [None; RECENT],
             names: FxHashMap::default(),
             types: FxHashMap::default(),
             texts: FxHashMap::default(),
         }
     }
 
-    /// The leaf class of an operation.
-    pub fn class(&mut self, op: Op<'m>) -> Class {
-        match self.op_class(self.ir.name(op)) {
+    /// The leaf class of an operation of that name.
+    #[inline]
+    pub fn class(&mut self, op: Op<'m>, name: Identifier<'m>) -> Class {
+        match self.op_class(name) {
             OpClass::Fixed(class) => class,
             OpClass::BySpace => self.class_by_space(op),
             OpClass::ByAsm => {
@@ -157,15 +214,18 @@ impl<'m, 's> Classifier<'m, 's> {
         }
     }
 
+    #[inline]
     fn op_class(&mut self, name: Identifier<'m>) -> OpClass {
-        if let Some((last, class)) = self.last
-            && last == name
+        // Identifiers are aligned to 16 bytes.
+        let recent = name.address() / 16 % RECENT;
+        if let Some((known, class)) = self.recent[recent]
+            && known == name
         {
             return class;
         }
         let Classifier { ir, table, names, .. } = self;
         let class = *names.entry(name).or_insert_with(|| table.op_class(&ir.text(name)));
-        self.last = Some((name, class));
+        self.recent[recent] = Some((name, class));
         class
     }
 

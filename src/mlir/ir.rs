@@ -26,6 +26,7 @@ pub struct Ir<'m> {
 macro_rules! handle {
     ($(#[$doc:meta])* $name:ident($raw:ident)) => {
         $(#[$doc])*
+        #[repr(transparent)]
         #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
         pub struct $name<'m>($raw, PhantomData<&'m Api>);
     };
@@ -71,6 +72,13 @@ impl Loc<'_> {
     }
 }
 
+impl Identifier<'_> {
+    /// The identifier as an address, unique among those of its context.
+    pub fn address(self) -> usize {
+        self.0.0 as usize
+    }
+}
+
 impl Op<'_> {
     /// The operation as the C API has it.
     pub fn raw(self) -> RawOperation {
@@ -83,6 +91,18 @@ impl Loc<'_> {
     pub fn raw(self) -> RawLocation {
         self.0
     }
+}
+
+/// An operation with its location and its name.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct Located<'m> {
+    /// The operation.
+    pub op: Op<'m>,
+    /// Its location.
+    pub location: Loc<'m>,
+    /// Its name.
+    pub name: Identifier<'m>,
 }
 
 /// A location, taken apart by one level.
@@ -321,6 +341,43 @@ impl<'m> Ir<'m> {
     pub fn as_location(&self, attribute: Attribute<'m>) -> Option<Loc<'m>> {
         call!(self, mlirAttributeIsALocation(attribute.0))
             .then(|| Loc(call!(self, mlirLocationFromAttribute(attribute.0)), PhantomData))
+    }
+
+    /// Visits every operation below the root in batches and then every block argument, if the
+    /// table has a quick way to; says whether it has.
+    pub fn walk_in_bulk(
+        &self,
+        root: Op<'m>,
+        mut visit_ops: impl FnMut(&[Located<'m>]),
+        mut visit_argument: impl FnMut(Value<'m>),
+    ) -> bool {
+        let Some(bulk) = self.api.bulk else { return false };
+        let mut visit_ops = |batch: &[usize]| {
+            let count = batch.len() / 3;
+            // SAFETY: a `Located` is three pointers and nothing else, in the order in which the
+            // shim writes them; they are live handles of this IR.
+            visit_ops(unsafe { std::slice::from_raw_parts(batch.as_ptr().cast(), count) });
+        };
+        let mut visit_argument = |argument| visit_argument(Value(argument, PhantomData));
+        // SAFETY: `Ir::new` was promised that the operation is alive, of the table's library,
+        // and used by nobody else.
+        unsafe { (bulk.walk)(root.0, &mut visit_ops, &mut visit_argument) };
+        true
+    }
+
+    /// [`super::functions::set_locations`], if the table has a quick way to do it.
+    pub fn set_locations_in_bulk(
+        &self,
+        root: Op<'m>,
+        slots: &[u32],
+        targets: &[Option<Loc<'m>>],
+    ) -> Option<usize> {
+        let bulk = self.api.bulk?;
+        let address = |target: &Option<Loc<'m>>| target.map_or(0, Loc::address);
+        let targets: Vec<usize> = targets.iter().map(address).collect();
+        // SAFETY: as in `walk_in_bulk`; the targets are locations of the same context.
+        let set = unsafe { (bulk.set_locations)(root.0, slots, &targets) };
+        Some(set.expect("each operation has a slot, and each slot a target"))
     }
 
     /// Takes a location apart by one level.

@@ -1,5 +1,8 @@
 //! MLIR locations to chains and back, each distinct location once.
 
+use std::ops::Deref;
+use std::rc::Rc;
+
 use rustc_hash::FxHashMap;
 use smallvec::{SmallVec, smallvec};
 
@@ -17,8 +20,51 @@ pub const SITE_MARK: &str = "siteline.site";
 /// Metadata of a location that was chosen for an operation without one.
 pub const INFERRED_MARK: &str = "siteline.inferred";
 
-/// The chains that one location stands for.
-pub type ChainList = SmallVec<[ChainId; 1]>;
+/// The chains that one location stands for, each once, at most [`MAX_CHAINS`].
+#[derive(Clone, PartialEq, Eq, Default, Debug)]
+pub struct ChainList(List);
+
+/// Nearly every location stands for one chain, so that one costs no allocation and no count.
+#[derive(Clone, PartialEq, Eq, Default, Debug)]
+enum List {
+    #[default]
+    Empty,
+    One(ChainId),
+    Several(Rc<[ChainId]>),
+}
+
+impl Deref for ChainList {
+    type Target = [ChainId];
+
+    fn deref(&self) -> &[ChainId] {
+        match &self.0 {
+            List::Empty => &[],
+            List::One(chain) => std::slice::from_ref(chain),
+            List::Several(chains) => chains,
+        }
+    }
+}
+
+impl From<Option<ChainId>> for ChainList {
+    fn from(chain: Option<ChainId>) -> Self {
+        ChainList(chain.map_or(List::Empty, List::One))
+    }
+}
+
+impl FromIterator<ChainId> for ChainList {
+    fn from_iter<I: IntoIterator<Item = ChainId>>(chains: I) -> Self {
+        let mut kept: SmallVec<[ChainId; MAX_CHAINS]> = SmallVec::new();
+        for chain in chains {
+            if kept.len() < MAX_CHAINS && !kept.contains(&chain) {
+                kept.push(chain);
+            }
+        }
+        match kept[..] {
+            [] | [_] => kept.first().copied().into(),
+            _ => ChainList(List::Several(kept.as_slice().into())),
+        }
+    }
+}
 
 /// What one location says.
 #[derive(Clone, Debug)]
@@ -173,7 +219,7 @@ impl<'m> Locations<'m> {
 
     fn single(&self, location: Loc<'m>, chain: Option<ChainId>) -> Reading<'m> {
         Reading {
-            chains: chain.into_iter().collect(),
+            chains: chain.into(),
             shown: chain,
             original: location,
             status: Status::Free,
@@ -239,13 +285,7 @@ impl<'m> Locations<'m> {
             return Reading { shown, origin: None, ..callee.clone() };
         }
         let is_original = callee.original == inner && caller.original == outer;
-        let mut chains = ChainList::new();
-        for inner in optional(&callee.chains) {
-            for outer in optional(&caller.chains) {
-                chains.extend(self.append(inner, outer));
-            }
-        }
-        limit(&mut chains);
+        let chains = self.append_all(&callee.chains, &caller.chains);
         if let ([chain], [frame], [_]) = (&chains[..], &callee.chains[..], &caller.chains[..])
             && is_original
             && callee.is_plain
@@ -262,6 +302,20 @@ impl<'m> Locations<'m> {
         };
         let status = callee.status;
         Reading { chains, shown, original, status, is_plain: false, origin: None }
+    }
+
+    /// Each inner chain inside each outer one. Where one side has none, the other's are kept.
+    fn append_all(&mut self, inner: &ChainList, outer: &ChainList) -> ChainList {
+        match (&**inner, &**outer) {
+            ([], _) => outer.clone(),
+            (_, []) => inner.clone(),
+            (&[inner], &[outer]) => self.append(Some(inner), Some(outer)).into(),
+            (inner, outer) => inner
+                .iter()
+                .flat_map(|&inner| outer.iter().map(move |&outer| (inner, outer)))
+                .filter_map(|(inner, outer)| self.append(Some(inner), Some(outer)))
+                .collect(),
+        }
     }
 
     /// Whether the frames outside a site were taken from its original: they are then lines of
@@ -298,9 +352,7 @@ impl<'m> Locations<'m> {
                 let originals: Vec<_> = parts.iter().map(|part| part.original).collect();
                 self.ir.fused(&originals, metadata)
             };
-        let mut chains: ChainList =
-            parts.iter().flat_map(|part| part.chains.iter().copied()).collect();
-        limit(&mut chains);
+        let chains = parts.iter().flat_map(|part| part.chains.iter().copied()).collect();
         Reading { chains, shown, original, status, is_plain: false, origin: None }
     }
 
@@ -335,7 +387,7 @@ impl<'m> Locations<'m> {
     ) -> Reading<'m> {
         let (chains, original) = match parts {
             [part] if part.origin.is_some() => (part.chains.clone(), part.original),
-            _ => (ChainList::new(), location),
+            _ => (ChainList::default(), location),
         };
         let status = Status::Inferred;
         Reading { chains, shown, original, status, is_plain: false, origin: None }
@@ -459,26 +511,4 @@ fn entry<T: Copy>(table: &mut Vec<Option<T>>, at: usize) -> &mut Option<T> {
         table.resize(at + 1, None);
     }
     &mut table[at]
-}
-
-/// The chains, or the absence of one, so that a call site keeps what is known of its parts.
-fn optional(chains: &[ChainId]) -> SmallVec<[Option<ChainId>; 1]> {
-    match chains {
-        [] => smallvec![None],
-        _ => chains.iter().copied().map(Some).collect(),
-    }
-}
-
-/// Keeps the first chains, each once.
-fn limit(chains: &mut ChainList) {
-    if chains.len() < 2 {
-        return;
-    }
-    let mut kept = ChainList::new();
-    for &chain in chains.iter() {
-        if kept.len() < MAX_CHAINS && !kept.contains(&chain) {
-            kept.push(chain);
-        }
-    }
-    *chains = kept;
 }

@@ -5,7 +5,7 @@ use std::str::FromStr;
 use rustc_hash::FxHashMap;
 
 use super::functions::{self, Classifier, Function};
-use super::ir::{Ir, Loc, LocKind, Op, Value};
+use super::ir::{Ir, Loc, LocKind, Located, Op, Value};
 use super::locations::{Locations, Reading, SITE_MARK, Status};
 use crate::chain::{ChainId, Line};
 use crate::leaf::Class;
@@ -60,8 +60,8 @@ pub fn propagate(ir: Ir<'_>, settings: &Settings, origin: Origin) -> Summary {
         let mut rewriter = Rewriter { locations: &mut locations, settings, origin, sites: &sites };
         let targets: Vec<_> = slots.distinct.iter().map(|slot| rewriter.target(slot)).collect();
         summary.functions += 1;
-        summary.operations += slots.ops.len();
-        summary.changed += slots.apply(&ir, &targets);
+        summary.operations += slots.op_slots.len();
+        summary.changed += slots.apply(&ir, function.op, &targets);
         set_definition(ir, &mut locations, settings, &function, origin);
     }
     summary
@@ -142,37 +142,66 @@ pub(super) struct Slot<'m> {
 
 /// What holds a location in one function, and the distinct pairs of location and class.
 ///
-/// Twelve bytes an operation, in two vectors so that nothing is lost to alignment.
+/// Four bytes an operation: the operations themselves are found again by a second walk.
 #[derive(Default)]
 pub(super) struct Slots<'m> {
-    ops: Vec<Op<'m>>,
+    /// In the order of the walk.
     op_slots: Vec<u32>,
     arguments: Vec<(Value<'m>, u32)>,
     pub(super) distinct: Vec<Slot<'m>>,
 }
 
-/// How many operations are walked before their slots are looked up. In a loop of its own the
-/// processor has many look-ups under way at once.
-const BATCH: usize = 1024;
+/// No slot: there are fewer than 2^32 distinct locations.
+const NO_SLOT: u32 = u32::MAX;
 
 /// The slots by location and class.
 #[derive(Default)]
 struct SlotTable<'m> {
-    index: FxHashMap<(Loc<'m>, Class), u32>,
+    index: FxHashMap<Loc<'m>, u32>,
+    /// Each location once, in the order in which they were met.
+    located: Vec<LocationSlots<'m>>,
+    /// Where in `located` the location met last is.
+    current: usize,
     distinct: Vec<Slot<'m>>,
 }
 
+/// The slots of one location, by class.
+struct LocationSlots<'m> {
+    location: Loc<'m>,
+    slots: [u32; Class::ALL.len()],
+}
+
 impl<'m> SlotTable<'m> {
+    #[inline]
     fn slot(&mut self, location: Loc<'m>, class: Class) -> u32 {
-        let SlotTable { index, distinct } = self;
-        *index.entry((location, class)).or_insert_with(|| {
+        if !self.is_at(self.current, location) {
+            self.current = self.find(location);
+        }
+        let SlotTable { located, current, distinct, .. } = self;
+        let slot = &mut located[*current].slots[class as usize];
+        if *slot == NO_SLOT {
+            *slot = u32::try_from(distinct.len()).expect("fewer than 2^32 distinct locations");
             distinct.push(Slot { location, class });
-            u32::try_from(distinct.len() - 1).expect("fewer than 2^32 distinct locations")
-        })
+        }
+        *slot
     }
 
-    fn drain(&mut self, batch: &mut Vec<(Loc<'m>, Class)>, slots: &mut Vec<u32>) {
-        slots.extend(batch.drain(..).map(|(location, class)| self.slot(location, class)));
+    fn is_at(&self, at: usize, location: Loc<'m>) -> bool {
+        self.located.get(at).is_some_and(|located| located.location == location)
+    }
+
+    /// Neighbours often share a location, and an unrolled body has its locations in the order of
+    /// the first: both spare a look into the index.
+    fn find(&mut self, location: Loc<'m>) -> usize {
+        if self.is_at(self.current + 1, location) {
+            return self.current + 1;
+        }
+        let next = self.located.len() as u32;
+        let at = *self.index.entry(location).or_insert(next);
+        if at == next {
+            self.located.push(LocationSlots { location, slots: [NO_SLOT; Class::ALL.len()] });
+        }
+        at as usize
     }
 }
 
@@ -184,21 +213,17 @@ impl<'m> Slots<'m> {
     ) -> Self {
         let mut slots = Slots::default();
         let mut table = SlotTable::default();
-        let mut batch = Vec::with_capacity(BATCH);
         let mut arguments = Vec::new();
-        functions::walk(
+        functions::walk_located(
             ir,
             function.op,
-            |op| {
-                slots.ops.push(op);
-                batch.push((ir.location(op), classifier.class(op)));
-                if batch.len() == BATCH {
-                    table.drain(&mut batch, &mut slots.op_slots);
-                }
+            |batch| {
+                slots.op_slots.extend(batch.iter().map(|&Located { op, location, name }| {
+                    table.slot(location, classifier.class(op, name))
+                }));
             },
             |argument| arguments.push(argument),
         );
-        table.drain(&mut batch, &mut slots.op_slots);
         let with_slot =
             |argument| (argument, table.slot(ir.value_location(argument), Class::Other));
         slots.arguments = arguments.into_iter().map(with_slot).collect();
@@ -214,23 +239,17 @@ impl<'m> Slots<'m> {
     }
 
     /// Sets the locations to the targets of their slots; returns how many operations changed.
-    fn apply(&self, ir: &Ir<'m>, targets: &[Loc<'m>]) -> usize {
-        let differs: Vec<bool> = self
+    fn apply(&self, ir: &Ir<'m>, root: Op<'m>, targets: &[Loc<'m>]) -> usize {
+        let targets: Vec<Option<Loc<'m>>> = self
             .distinct
             .iter()
             .zip(targets)
-            .map(|(slot, target)| slot.location != *target)
+            .map(|(slot, &target)| (slot.location != target).then_some(target))
             .collect();
-        let mut changed = 0;
-        for (&op, &slot) in self.ops.iter().zip(&self.op_slots) {
-            if differs[slot as usize] {
-                ir.set_location(op, targets[slot as usize]);
-                changed += 1;
-            }
-        }
+        let changed = functions::set_locations(ir, root, &self.op_slots, &targets);
         for &(argument, slot) in &self.arguments {
-            if differs[slot as usize] {
-                ir.set_argument_location(argument, targets[slot as usize]);
+            if let Some(target) = targets[slot as usize] {
+                ir.set_argument_location(argument, target);
             }
         }
         changed
@@ -290,5 +309,81 @@ impl<'m> Locations<'m> {
             Origin::Drop => self.ir().string_attribute(SITE_MARK),
         };
         self.build_with(site, metadata)
+    }
+}
+
+#[cfg(all(test, feature = "llvm"))]
+#[allow(unsafe_code)]
+mod tests {
+    use super::*;
+    use crate::mlir::api::{Api, RawLocation};
+    use crate::mlir::context::{Context, Dialects, Module, Printing};
+
+    const KERNEL: &str = include_str!("../../examples/flash_attention.mlir");
+
+    unsafe extern "C" {
+        /// `mlir::OpaqueLoc::get`, which neither the syntax nor the C API can make. `TypeID` and
+        /// `Location` are one pointer each.
+        #[link_name = "_ZN4mlir9OpaqueLoc3getEmNS_6TypeIDENS_8LocationE"]
+        fn opaque_loc(underlying: usize, type_id: *const u64, fallback: RawLocation)
+        -> RawLocation;
+    }
+
+    fn printed(module: &Module<'_>) -> String {
+        let printing = Printing { locations: true, ..Printing::default() };
+        String::from_utf8(module.print(printing)).unwrap()
+    }
+
+    #[test]
+    fn the_table_without_bulk_functions_sets_the_same_sites() {
+        let in_bulk: &Api = Api::linked();
+        assert!(in_bulk.bulk.is_some());
+        let one_by_one = Api { bulk: None, ..in_bulk.clone() };
+        let settings = Settings::default();
+        let results: Vec<_> = [in_bulk, &one_by_one]
+            .into_iter()
+            .map(|api| {
+                let mut context = Context::new(Dialects::Upstream);
+                let mut module = context.parse(KERNEL.as_bytes(), "kernel.mlir").unwrap();
+                let root = module.ir().root().raw();
+                // SAFETY: the module is alive and not used until the summary is there.
+                let ir = unsafe { Ir::new(api, root) };
+                let summary = propagate(ir, &settings, Origin::Keep);
+                (summary, printed(&module))
+            })
+            .collect();
+        assert!(results[0].0.changed > 100, "{:?}", results[0].0);
+        assert_eq!(results[0], results[1]);
+    }
+
+    #[test]
+    fn an_opaque_location_stands_for_its_fallback() {
+        static TYPE: u64 = 0;
+        let text = r#"
+            "dsl.func"() <{function_type = () -> (), sym_name = "k"}> ({
+              "rocdl.s.barrier"() : () -> () loc(callsite("h.py":2:1 at "k.py":7:1))
+              "rocdl.s.barrier"() : () -> () loc(callsite("h.py":2:1 at "k.py":8:1))
+            }) : () -> () loc("k.py":1:1)"#;
+        let mut context = Context::new(Dialects::Builtin);
+        let mut module = context.parse(text.as_bytes(), "k.mlir").unwrap();
+        let ir = module.ir();
+        let function = functions::device_functions(&ir).remove(0);
+        for op in functions::operations_in(&ir, function.op) {
+            // SAFETY: the function has this name and signature in MLIR 22, the type's address is
+            // aligned to 8 bytes as type ids are, and the location is of this context.
+            unsafe {
+                let opaque = opaque_loc(1, &raw const TYPE, ir.location(op).raw());
+                (Api::linked().mlirOperationSetLocation)(op.raw(), opaque);
+            }
+        }
+        propagate(ir, &Settings::default(), Origin::Drop);
+        let mut locations = Locations::new(ir);
+        let shown: Vec<_> = functions::operations_in(&ir, function.op)
+            .map(|op| {
+                let reading = locations.read(ir.location(op));
+                (reading.status, locations.chains.innermost(reading.shown.unwrap()).line)
+            })
+            .collect();
+        assert_eq!(shown, [(Status::Marked, 7), (Status::Marked, 8)]);
     }
 }

@@ -395,11 +395,11 @@ impl<'a> SiteModel<'a> {
     ) -> ChainId {
         let SiteModel { settings, files, .. } = self;
         let mut is_author = |at: &ChainId| !files.contains(chains, chains.innermost(*at).file);
-        if !chains.suffixes(chain).any(|at| is_author(&at)) {
+        let authors: smallvec::SmallVec<[ChainId; 16]> =
+            chains.suffixes(chain).filter(|at| is_author(at)).collect();
+        if authors.is_empty() {
             return pick(settings, chains, counts, class, || chains.suffixes(chain));
         }
-        let authors: smallvec::SmallVec<[ChainId; 8]> =
-            chains.suffixes(chain).filter(is_author).collect();
         pick(settings, chains, counts, class, || authors.iter().copied())
     }
 }
@@ -461,6 +461,7 @@ const SEVERAL: u32 = u32::MAX - 1;
 impl Counts {
     fn of(chains: &Chains, uses: &[(ChainId, Class)]) -> Self {
         let mut counts = Counts { numbers: vec![None; chains.len()], ..Counts::default() };
+        counts.sequences.reserve(uses.len());
         for &(chain, _) in uses {
             counts.number(chains, chain);
         }
