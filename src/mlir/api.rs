@@ -58,12 +58,15 @@ impl From<&str> for RawStringRef {
 /// `MlirStringCallback`: receives a printed text in pieces.
 pub type StringCallback = unsafe extern "C" fn(RawStringRef, *mut c_void);
 
+/// See [`Bulk::walk`].
+pub type BulkWalk = unsafe fn(RawOperation, &mut dyn FnMut(&[usize]), &mut dyn FnMut(RawValue));
+
 /// Functions for many operations at once, which cost no call an operation.
 #[derive(Clone, Copy, Debug)]
 pub struct Bulk {
     /// Gives the addresses of all operations below one, in batches, each with the addresses of
     /// its location and its name behind it; after them the block arguments.
-    pub walk: unsafe fn(RawOperation, &mut dyn FnMut(&[usize]), &mut dyn FnMut(RawValue)),
+    pub walk: BulkWalk,
     /// Sets the location of each operation below one, in the order of `walk`, to the target of
     /// its slot, as an address; a target of 0 leaves the operation as it is. Returns how many
     /// were set; `None` where an operation has no slot or a slot no target.
