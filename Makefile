@@ -30,9 +30,10 @@ setup:
 setup-test:
 	@tools/setup.sh test
 
-# The FlyDSL and Triton examples as code objects, which the tests read.
+# The FlyDSL and Triton examples as code objects, which the tests read, and IREE's compiler.
 kernels: setup-test
 	@tools/kernels.sh
+	@tools/venv.sh iree
 
 # The Python package, as python/target/wheels/siteline-*.whl. Needs no LLVM.
 wheel:
