@@ -6,7 +6,6 @@ use std::process::Command;
 use tempfile::TempDir;
 
 #[path = "support/object.rs"]
-#[allow(dead_code, reason = "other tests use the rest")]
 mod support;
 
 use support::{json, siteline};
