@@ -13,6 +13,7 @@ test: setup-test lint kernels
 	tools/docs.sh --check
 	cargo test
 	cargo test --no-default-features
+	$(MAKE) test-python
 
 build: setup
 	cargo build
@@ -45,6 +46,7 @@ wheel:
 test-python: wheel
 	@tools/venv.sh iree flydsl-0.5.0 flydsl-0.1.8
 	cd python && cargo fmt --check && cargo clippy --all-targets -- -D warnings
+	cd python && RUSTDOCFLAGS='-D warnings' cargo doc --no-deps
 	.venv/wheel/bin/python -m pytest -q python/tests
 
 bench: setup

@@ -8,7 +8,8 @@
 
 `ir` is the `ir` module of any MLIR Python package whose library exports MLIR's C API. For
 FlyDSL, `siteline.flydsl.enable()` does both for every kernel, and
-`python -m siteline run script.py` does so without an edit of the script.
+`python -m siteline run script.py` does so without an edit of the script. Where no MLIR can be
+reached, `siteline.refine(code_object)` works on what was compiled.
 
 An operation must not be used by another thread while one of these functions works on it; work
 on operations of different contexts may run side by side.
@@ -22,9 +23,11 @@ from ._capture import CaptureReport, capture
 from ._siteline import ProviderError, Settings, __version__
 from ._siteline import Rewritten as Report
 from ._siteline import provider
+from ._siteline import refine as _refine
 from ._siteline import report as _report
 from ._siteline import restore as _restore
 from ._siteline import rewrite as _rewrite
+from ._siteline import scopes as _scopes
 
 __all__ = [
     "CaptureReport",
@@ -34,9 +37,11 @@ __all__ = [
     "__version__",
     "capture",
     "provider",
+    "refine",
     "report",
     "restore",
     "rewrite",
+    "scopes",
 ]
 
 
@@ -67,6 +72,18 @@ def rewrite(op, settings=None, **options):
 def restore(op):
     """Puts back the locations that `rewrite` replaced; returns how many operations changed."""
     return _restore(_capsule(op))
+
+
+def scopes(op, settings=None, **options):
+    """Makes the debug-info scopes of the LLVM-dialect functions at and below `op`, late in a
+    pipeline; first gives a line to what lowering added without one, unless `infer=False`."""
+    return _scopes(_capsule(op), _settings(settings, options))
+
+
+def refine(content, settings=None, *, fill=False, **options):
+    """A finished code object (or bundle, fat binary, MLIR with one in it) whose every line row
+    shows its site; all that is loaded stays as it is."""
+    return _refine(content, _settings(settings, options), fill=fill)
 
 
 def report(op, settings=None, **options):

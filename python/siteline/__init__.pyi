@@ -24,6 +24,12 @@ class Settings:
         origin: Literal["keep", "drop"] = "keep",
         infer: bool = True,
     ) -> None: ...
+    @property
+    def library(self) -> list[str]:
+        """The globs of `library`."""
+    @property
+    def infer(self) -> bool:
+        """Whether operations without a usable location get one."""
 
 class Report:
     """What a rewrite did."""
@@ -69,6 +75,44 @@ def restore(op: Any) -> int:
     """Puts back the locations that `rewrite` replaced; returns how many operations changed.
 
     What was rewritten with `origin="drop"` stays.
+    """
+
+@overload
+def scopes(op: Any, settings: Settings) -> int: ...
+@overload
+def scopes(
+    op: Any,
+    settings: None = None,
+    *,
+    library: Sequence[str] = (),
+    origin: Literal["keep", "drop"] = "keep",
+    infer: bool = True,
+) -> int:
+    """Makes the debug-info scopes of the LLVM-dialect device functions at and below `op`.
+
+    For the end of a pipeline, before MLIR's own scope pass, which loses middle frames and
+    functions' names. With `infer`, what lowering left without a line first gets one. Returns how
+    many functions got scopes. Raises `ValueError` where MLIR lacks the LLVM dialect.
+    """
+
+@overload
+def refine(content: bytes, settings: Settings, *, fill: bool = False) -> bytes: ...
+@overload
+def refine(
+    content: bytes,
+    settings: None = None,
+    *,
+    fill: bool = False,
+    policy: str = "distinct",
+    leaves: str = "all",
+    library: Sequence[str] = (),
+    leaf: Sequence[str] = (),
+) -> bytes:
+    """A finished code object whose every line row shows its site; what is loaded stays as it is.
+
+    `content` is a code object, an offload bundle, a host file or MLIR with code objects in it.
+    `fill` gives the line of the instruction that they serve to instructions without one. Raises
+    `ValueError` for what is no such file, is damaged or cannot be rewritten.
     """
 
 @overload

@@ -90,18 +90,21 @@ def _print_table(records: Path, verified: bool) -> None:
     if not kernels:
         print("siteline: no kernel was compiled (each may have come from FlyDSL's cache)", file=sys.stderr)
         return
-    headings = ["kernel", "chip", "lines", "effective", "MFMA lines: innermost", "shown"]
-    rows = [headings + ["machine code"] * verified]
+    columns = {"lines": "lines", "effective lines": "effective_lines", "MFMA lines": "mfma_lines"}
+    rows = [["kernel", "chip", *columns] + ["machine code"] * verified]
     for kernel in kernels:
-        row = [kernel[name] for name in ("kernel", "chip", "lines")]
-        effective = kernel["effective_lines"]
-        row.append("unknown" if effective is None else f"{effective:.1f}")
-        row += [kernel["mfma_innermost"], kernel["mfma"]]
-        row += [kernel["verdict"]] * verified
-        rows.append(["unknown" if cell is None else str(cell) for cell in row])
+        row = [kernel["kernel"], kernel["chip"]]
+        row += [" -> ".join(_cell(side[key]) for side in kernel["sides"]) for key in columns.values()]
+        rows.append(row + [kernel["verdict"]] * verified)
     widths = [max(len(row[at]) for row in rows) for at in range(len(rows[0]))]
     for row in rows:
         print("  ".join(cell.ljust(width) for cell, width in zip(row, widths)).rstrip(), file=sys.stderr)
+
+
+def _cell(value: float | None) -> str:
+    if value is None:
+        return "unknown"
+    return f"{value:.1f}" if isinstance(value, float) else str(value)
 
 
 if __name__ == "__main__":

@@ -33,12 +33,7 @@ class Recorder:
         state = self._thread
         if getattr(state, "verifying", False):
             return
-        state.started = time.perf_counter()
-        state.innermost = {
-            function["name"]: function["classes"].get("mfma", {}).get("site_lines", 0)
-            for function in report(module, policy="innermost")["functions"]
-        }
-        state.before = _text(module) if self._save else None
+        state.before = _text(module)
         state.plain = module.operation.get_asm(enable_debug_info=False) if self._verify else None
 
     def rewritten(self, module: Any, again: Callable[[Any], Any]) -> None:
@@ -52,34 +47,29 @@ class Recorder:
 
     def compiled(self, module: Any) -> None:
         """The module with its code objects."""
+        from .flydsl import as_shipped
+
         state = self._thread
-        if getattr(state, "verifying", False) or not hasattr(state, "innermost"):
+        if getattr(state, "verifying", False) or not hasattr(state, "again"):
             return
         text = module.operation.get_asm().encode()
         kernels = json.loads(measure("module", text, Settings()))
         verdict = None
-        if self._verify:
-            state.verifying = True
-            try:
+        state.verifying = True
+        try:
+            with as_shipped():
+                unsited = state.again(type(module).parse(state.before)).operation.get_asm().encode()
+            before = {kernel["name"]: kernel for kernel in json.loads(measure("module", unsited, Settings()))}
+            if self._verify:
                 verdict = _verify(module, text, state.plain, state.after, state.again)
-            finally:
-                state.verifying = False
+        finally:
+            state.verifying = False
         for kernel in kernels:
-            record = {
-                "kernel": kernel["name"],
-                "chip": kernel["chip"],
-                "instructions": kernel["instructions"],
-                "lines": kernel["lines"],
-                "effective_lines": kernel["effective_lines"],
-                "definition_line": kernel["definition_line"],
-                "mfma_innermost": state.innermost.get(kernel["name"]),
-                "mfma": len(kernel["class_lines"].get("mfma", {})) if kernel["disassembler"] else None,
-                "verdict": verdict,
-            }
-            self._write(record)
+            sides = [_measures(side) for side in (before.get(kernel["name"]), kernel)]
+            self._write({"kernel": kernel["name"], "chip": kernel["chip"], "sides": sides, "verdict": verdict})
         if self._save:
             self._keep(kernels, text)
-        del state.innermost
+        del state.again
 
     def _write(self, record: dict) -> None:
         name = f"{time.time_ns()}-{os.getpid()}-{threading.get_ident()}"
@@ -97,6 +87,15 @@ class Recorder:
             (folder / f"object{at or ''}.hsaco").write_bytes(code)
         whole = {"ir": state.report, "kernels": kernels}
         (folder / "report.json").write_text(json.dumps(whole, indent=2) + "\n")
+
+
+def _measures(kernel: dict | None) -> dict:
+    """What the table shows of one side of a kernel; None where it is not known."""
+    if kernel is None:
+        return dict.fromkeys(("instructions", "lines", "effective_lines", "definition_line", "mfma_lines"))
+    mfma = len(kernel["class_lines"].get("mfma", {})) if kernel["disassembler"] else None
+    plain = {name: kernel[name] for name in ("instructions", "lines", "effective_lines", "definition_line")}
+    return plain | {"mfma_lines": mfma}
 
 
 def _text(module: Any) -> str:

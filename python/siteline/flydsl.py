@@ -23,7 +23,7 @@ import warnings
 from contextlib import contextmanager
 from typing import Any, Callable
 
-from . import Settings, _settings, rewrite
+from . import Settings, _settings, refine, rewrite, scopes
 from ._capture import capture
 
 __all__ = ["disable", "enable", "enabled"]
@@ -31,8 +31,14 @@ __all__ = ["disable", "enable", "enabled"]
 DEBUG_INFO = "FLYDSL_DEBUG_ENABLE_DEBUG_INFO"
 COMPILER = "flydsl.compiler.jit_function"
 
+# FlyDSL's own scope pass, before which siteline's scopes are made.
+SCOPE_PASS = "ensure-debug-info-scope-on-llvm-func"
+
 _lock = threading.RLock()
+# Parts of FlyDSL's tracing state belong to the process, so that threads have to take turns.
+_tracing_turn = threading.RLock()
 _tracing = threading.local()
+_lowering = threading.local()
 _active: "_Adapter | None" = None
 
 
@@ -99,6 +105,17 @@ def without_debug_info():
             os.environ[DEBUG_INFO] = before
 
 
+@contextmanager
+def as_shipped():
+    """Compiles a module in the block as FlyDSL alone would: no scopes, no filled lines."""
+    before = getattr(_lowering, "as_shipped", False)
+    _lowering.as_shipped = True
+    try:
+        yield
+    finally:
+        _lowering.as_shipped = before
+
+
 class _Finder:
     """Waits for the import of FlyDSL's compiler."""
 
@@ -126,6 +143,8 @@ class _Adapter:
 
     def __init__(self, settings: Settings, observer: Any):
         self._settings = settings
+        # Lines of the finished object stay as they are, but for those that show no author's code.
+        self._fill = Settings(policy="innermost", library=settings.library)
         self._observer = observer
         self._replaced: list[tuple[Any, str, Any]] = []
         self._debug_info: str | None = None
@@ -140,6 +159,7 @@ class _Adapter:
         self._hook(self._kernel.CompilationContext, "create", self._create)
         self._hook(self._kernel, "create_gpu_func", self._create_gpu_func)
         self._hook_compiler()
+        self._hook(self._jit, "_run_pipeline", self._lower)
         self._hook_keys()
         self._hook_own_capture()
         self._debug_info = os.environ.get(DEBUG_INFO)
@@ -165,6 +185,8 @@ class _Adapter:
             missing.append("jit_function.MlirCompiler.compile")
         if not hasattr(context, "create"):
             missing.append("kernel_function.CompilationContext.create")
+        if not hasattr(self._jit, "_run_pipeline"):
+            missing.append("jit_function._run_pipeline")
         if not hasattr(self._kernel, "create_gpu_func"):
             missing.append("kernel_function.create_gpu_func")
         by_module = hasattr(self._jit, "_artifact_cache_key") and hasattr(compiler, "prepare")
@@ -185,7 +207,7 @@ class _Adapter:
         @contextmanager
         def create(cls: Any, *args: Any, **kwargs: Any) -> Any:
             before = getattr(_tracing, "on", False)
-            with capture(self._ir), original(*args, **kwargs) as context:
+            with _tracing_turn, capture(self._ir), original(*args, **kwargs) as context:
                 _tracing.on = True
                 try:
                     yield context
@@ -242,23 +264,57 @@ class _Adapter:
 
         return classmethod(compile)
 
-    def _rewrite(self, module: Any, again: Callable[[Any], Any]) -> None:
-        """Rewrites a module. What goes wrong here never stops the user's compilation."""
+    def _lower(self, original: Any) -> Any:
+        """Lowering with debug information: scopes before FlyDSL's own, and lines for the
+        instructions of the finished object that LLVM left without."""
+
+        @functools.wraps(original)
+        def run(module: Any, fragments: list, *args: Any, **kwargs: Any) -> None:
+            at = next((i for i, text in enumerate(fragments) if text.startswith(SCOPE_PASS)), None)
+            if at is None or getattr(_lowering, "as_shipped", False):
+                return original(module, fragments, *args, **kwargs)
+            original(module, fragments[:at], *args, **kwargs)
+            self._try("make the scopes of", lambda: scopes(module, self._settings))
+            original(module, fragments[at:], *args, **kwargs)
+            if self._settings.infer:
+                self._try("fill the lines of", lambda: self._refine(module))
+
+        return run
+
+    def _refine(self, module: Any) -> None:
+        gpu = importlib.import_module("flydsl._mlir.dialects.gpu")
+        for op in module.body.operations:
+            if op.operation.name != "gpu.binary":
+                continue
+            with op.operation.context:
+                refined = [
+                    gpu.ObjectAttr.get(
+                        object_.target, object_.format, refine(object_.object, self._fill, fill=True),
+                        object_.properties, object_.kernels)
+                    for object_ in map(gpu.ObjectAttr, op.operation.attributes["objects"])
+                ]
+                op.operation.attributes["objects"] = self._ir.ArrayAttr.get(refined)
+
+    def _try(self, what: str, work: Callable[[], Any]) -> None:
+        """What goes wrong in siteline never stops the user's compilation."""
         try:
+            work()
+        except Exception as error:
+            warnings.warn(f"siteline did not {what} a kernel: {error}", RuntimeWarning)
+
+    def _rewrite(self, module: Any, again: Callable[[Any], Any]) -> None:
+        def work() -> None:
             if self._observer is not None:
                 self._observer.rewriting(module)
             rewrite(module, self._settings)
             if self._observer is not None:
                 self._observer.rewritten(module, again)
-        except Exception as error:
-            warnings.warn(f"siteline did not rewrite a kernel: {error}", RuntimeWarning)
+
+        self._try("rewrite", work)
 
     def _observed(self, module: Any) -> Any:
         if self._observer is not None:
-            try:
-                self._observer.compiled(module)
-            except Exception as error:
-                warnings.warn(f"siteline did not record a kernel: {error}", RuntimeWarning)
+            self._try("record", lambda: self._observer.compiled(module))
         return module
 
     def _hook_keys(self) -> None:

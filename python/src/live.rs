@@ -22,6 +22,7 @@ pub struct Settings {
     pub(crate) sites: site::Settings,
     origin: Origin,
     infer: bool,
+    library: Vec<String>,
     description: String,
 }
 
@@ -50,7 +51,19 @@ impl Settings {
             "siteline {} policy={policy:?} leaves={leaves:?} library={library:?} leaf={leaf:?} origin={origin:?} infer={infer}",
             env!("CARGO_PKG_VERSION"),
         );
-        Ok(Settings { sites, origin: origin_value, infer, description })
+        Ok(Settings { sites, origin: origin_value, infer, library, description })
+    }
+
+    /// The globs of `library`.
+    #[getter]
+    fn library(&self) -> Vec<String> {
+        self.library.clone()
+    }
+
+    /// Whether operations without a usable location get one.
+    #[getter]
+    fn infer(&self) -> bool {
+        self.infer
     }
 
     /// The settings in words: equal for equal settings of one version of siteline.
@@ -171,6 +184,21 @@ pub fn rewrite(
 pub fn restore(capsule: &Bound<'_, PyCapsule>) -> PyResult<usize> {
     let live = Live::new(capsule)?;
     Ok(live.with(capsule.py(), siteline::mlir::restore::restore))
+}
+
+/// Gives the device functions of the LLVM dialect their debug-info scopes, after what lowering
+/// left without a line has got one; returns how many functions got scopes.
+#[pyfunction]
+pub fn scopes(capsule: &Bound<'_, PyCapsule>, settings: &Bound<'_, Settings>) -> PyResult<usize> {
+    let live = Live::new(capsule)?;
+    let settings = settings.get();
+    let made = live.with(capsule.py(), |ir| {
+        if settings.infer {
+            infer_sites(ir, &settings.sites, settings.origin);
+        }
+        siteline::mlir::scopes::scopes(ir, &settings.sites)
+    });
+    made.map(|summary| summary.functions).map_err(invalid)
 }
 
 /// The chains, sites and coverage of the device functions, as JSON.

@@ -11,6 +11,7 @@ use siteline::leaf::LeafTable;
 use siteline::object::metrics::{self, Measure};
 use siteline::object::{CodeObject, Function, FunctionKind, Lister, Listing, Role};
 use siteline::object::{definition, disasm};
+use siteline::refine::Options;
 use siteline::site::Settings as Sites;
 
 use crate::invalid;
@@ -37,6 +38,27 @@ pub fn measure(
 ) -> PyResult<String> {
     let settings = &settings.get().sites;
     py.detach(|| measured(label, object, settings)).map_err(invalid)
+}
+
+/// The same file with every line row at its site; `fill` gives the line of the instruction that
+/// they serve to those that have none.
+#[pyfunction]
+#[pyo3(signature = (content, settings, *, fill=false, label="module"))]
+pub fn refine<'py>(
+    py: Python<'py>,
+    content: Vec<u8>,
+    settings: &Bound<'_, Settings>,
+    fill: bool,
+    label: &str,
+) -> PyResult<Bound<'py, PyBytes>> {
+    let settings = settings.get().sites.clone();
+    let refined = py.detach(|| {
+        let text = Box::new(|path: &str| std::fs::read_to_string(path).ok());
+        let options = Options { settings, fill, text: Some(text), ..Options::default() };
+        siteline::refine::refine(label, content, &options)
+    });
+    let (bytes, _) = refined.map_err(invalid)?;
+    Ok(PyBytes::new(py, &bytes))
 }
 
 /// The code objects in a file's content, as ELF files.

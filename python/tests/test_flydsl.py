@@ -1,32 +1,53 @@
 """The FlyDSL adapter and `python -m siteline run`, on the flash-attention example."""
 
 import json
+import pathlib
 import re
+import shutil
 import signal
-import time
 
 import pytest
 
-# What a line of the kernel's body has to say, for each class, with how many instructions.
+from conftest import EXAMPLES
+
+PACKS = {"gfx942": 2, "gfx950": 1}      # gfx942 takes twice the MFMA for the same product
+COPIES = {"gfx942": 16, "gfx950": 4}    # DMA instructions of one `coop_dma`
+
+# By example and class: the lines of the kernel's body that have its instructions, in the order
+# of the source, each with what the line says and how many instructions it has.
 EXPECTED = {
-    "mfma": {"s_acc_lo = mfma_acc(": 8, "s_acc_hi = mfma_acc(": 8,
-             "mfma_acc(v_lo,": 8, "mfma_acc(v_hi,": 8},
-    "barrier": {"_barrier()": 3},
-    "dma": {"coop_dma_k(fx.Int32(0), buffer)": 4, "coop_dma_v(tile)": 4,
-            "coop_dma_k(tile + 1, next_buffer)": 4},
+    "flash_attention": lambda packs, copies: {
+        "mfma": [("s_acc_lo = mfma_acc(k_lo", 8 * packs), ("s_acc_hi = mfma_acc(k_hi", 8 * packs),
+                 ("o_acc[part] = mfma_acc(v_lo", 8 * packs), ("o_acc[part] = mfma_acc(v_hi", 8 * packs)],
+        "barrier": [("_barrier()", 1)] * 3,
+        "dma": [("coop_dma_k(fx.Int32(0), buffer)", copies), ("coop_dma_v(tile)", copies),
+                ("coop_dma_k(tile + 1, next_buffer)", copies)],
+    },
+    "pingpong_gemm": lambda packs, copies: {
+        "mfma": [("multiply(0)", 16 * packs), ("multiply(1)", 16 * packs)],
+        "barrier": [("hand_over(2 * DMA_PER_TILE)", 1), ("_barrier()", 1)] * 2,
+        "dma": [("fill(0, fx.Int32(0))", 2 * copies), ("fill(1, pair * 2 + 1)", 2 * copies),
+                ("fill(0, pair * 2 + 2)", 2 * copies)],
+    },
 }
-WAITS = ("_waitcnt_vm_n(0)", "_waitcnt_vm_n(2 * DMA_PER_TILE)", "_waitcnt_vm_n(DMA_PER_TILE)", "_wait_lds()")
+# The waits that the schedule itself asks for; the backend adds others.
+WAITS = {
+    "flash_attention": ["_waitcnt_vm_n(0)", "_waitcnt_vm_n(2 * DMA_PER_TILE)", "_waitcnt_vm_n(DMA_PER_TILE)",
+                        "_wait_lds()"],
+    "pingpong_gemm": ["hand_over(2 * DMA_PER_TILE)", "wait_for_lds()", "wait_for_dma(0)",
+                      "hand_over(2 * DMA_PER_TILE)", "wait_for_lds()"],
+}
 
 
-def by_text(example, class_lines):
-    """The instructions of a class by the text of the line that they show."""
-    source = example.read_text().splitlines()
-    found = {}
+def in_source(script, class_lines):
+    """The lines that the instructions of a class show, in order: what each says, how many it has."""
+    source = script.read_text().splitlines()
+    counts = {}
     for place, count in class_lines.items():
         file, line = place.rsplit(":", 1)
-        assert file == str(example), place
-        found[source[int(line) - 1].strip()] = found.get(source[int(line) - 1].strip(), 0) + count
-    return found
+        assert file == str(script), place
+        counts[int(line)] = count
+    return [(source[line - 1].strip(), counts[line]) for line in sorted(counts)]
 
 
 def saved(folder):
@@ -47,54 +68,64 @@ def compile(cls, *args, **kwargs):
     pathlib.Path(sys.argv[1] + ".json").write_text(_siteline.measure("m", text, Settings()))
     return module
 jit.MlirCompiler.compile = classmethod(compile)
-runpy.run_path("flash_attention.py", run_name="__main__")
+runpy.run_path(sys.argv[2], run_name="__main__")
 """
 
 
-def shipped(environment, tmp_path, **env):
+def shipped(environment, tmp_path, script="flash_attention.py", **env):
     """The kernel as FlyDSL makes it without siteline."""
     (tmp_path / "shipped.py").write_text(SHIPPED)
     cache = {"FLYDSL_RUNTIME_CACHE_DIR": str(tmp_path / "shipped-cache")}
-    environment.run("shipped.py", "shipped.hsaco", cwd=tmp_path, env=cache | env)
+    environment.run("shipped.py", "shipped.hsaco", script, cwd=tmp_path, env=cache | env)
     report = json.loads((tmp_path / "shipped.hsaco.json").read_text())[0]
     return report, (tmp_path / "shipped.hsaco").read_bytes()
 
 
 @pytest.mark.parametrize("chip", ["gfx942", "gfx950"])
-def test_every_leaf_shows_its_call_site(flydsl, example, tmp_path, chip):
-    before, _ = shipped(flydsl, tmp_path, ARCH=chip, FLYDSL_DEBUG_ENABLE_DEBUG_INFO="1")
-    _, table = flydsl.run("-m", "siteline", "run", "--verify", "--save", "saved", example,
+@pytest.mark.parametrize("name", EXPECTED)
+def test_every_leaf_shows_its_call_site(flydsl, tmp_path, name, chip):
+    script = pathlib.Path(shutil.copy(EXAMPLES / f"{name}.py", tmp_path))
+    before, _ = shipped(flydsl, tmp_path, script.name, ARCH=chip, FLYDSL_DEBUG_ENABLE_DEBUG_INFO="1")
+    _, table = flydsl.run("-m", "siteline", "run", "--verify", "--save", "saved", script,
                           cwd=tmp_path, env={"ARCH": chip})
     after, _ = saved(tmp_path / "saved")
-    assert re.search(r"flash_attention_0 +" + chip + r" .* identical", table), table
-    assert len(before["class_lines"]["mfma"]) == 1
+    mfma = len(EXPECTED[name](1, 1)["mfma"])
+    assert re.search(rf"{name}_0 +{chip} .* 1 -> {mfma} +identical", table), table
+    for leaf, expected in EXPECTED[name](PACKS[chip], COPIES[chip]).items():
+        shown = in_source(script, after["class_lines"][leaf])
+        assert len(shown) == len(expected), shown
+        for (text, count), (start, wanted) in zip(shown, expected):
+            assert text.startswith(start) and count == wanted, shown
+    waits = [text for text, _ in in_source(script, after["class_lines"]["wait"])]
+    assert [text for text in waits if text in WAITS[name]] == WAITS[name], waits
     assert after["definition_line"] == 0
-    body = example.read_text().splitlines()
-    body = "\n".join(body[body.index("    # Where this lane stands"):])
-    lines = {name: by_text(example, found) for name, found in after["class_lines"].items()}
-    for name in ("mfma", "wait", "barrier", "dma"):
-        assert all(line in body for line in lines[name]), lines[name]
-    assert all(wait in lines["wait"] for wait in WAITS), lines["wait"]
-    if chip == "gfx950":
-        for name, expected in EXPECTED.items():
-            for start, count in expected.items():
-                assert sum(n for line, n in lines[name].items() if start in line) == count, lines[name]
-    if "0.1.8" in str(flydsl.python):
+    unplaced = after["line_zero"] + after["definition_line"] + after["library"]
+    print(f"{name} {chip}: {unplaced} of {after['instructions']} without a line, {after['inferred']} inferred")
+    assert unplaced <= after["instructions"] / 100
+    # 0.5.0 records chains itself and shows their innermost lines, so that its start is better.
+    assert len(before["class_lines"]["mfma"]) == 1
+    assert after["effective_lines"] > before["effective_lines"]
+    if "0.1.8" in str(flydsl.python) and name == "flash_attention":
         assert before["definition_line"] > before["instructions"] / 2
         assert after["effective_lines"] >= 4 * before["effective_lines"]
-    assert after["effective_lines"] > before["effective_lines"]
 
 
 @pytest.mark.parametrize("first", ["on", "off"])
 def test_one_cache_serves_both_modes(flydsl, example, tmp_path, first):
     code = """
-import os, runpy, sys, json
+import os, pickle, runpy, sys, json
+from siteline import Settings, _siteline
 for mode in sys.argv[1].split(","):
     import siteline.flydsl
     siteline.flydsl.enable() if mode == "on" else siteline.flydsl.disable()
     runpy.run_path("flash_attention.py", run_name="__main__")
 cache = [os.path.join(at, name) for at, _, names in os.walk("cache") for name in names]
-print(json.dumps(sorted(name for name in cache if name.endswith(".pkl"))))
+lines = {}
+for name in sorted(name for name in cache if name.endswith(".pkl")):
+    with open(name, "rb") as file:
+        text = pickle.load(file)._ir_text
+    lines[name] = json.loads(_siteline.measure(name, text.encode(), Settings()))[0]["lines"]
+print(json.dumps(lines))
 """
     (tmp_path / "modes.py").write_text(code)
     order = ["on", "off"] if first == "on" else ["off", "on"]
@@ -107,16 +138,15 @@ print(json.dumps(sorted(name for name in cache if name.endswith(".pkl"))))
             content = (tmp_path / file).read_bytes()
             assert contents.setdefault(file, content) == content
     assert counts == [1, 2, 2]
-    with_lines = [b".debug_line" in content for content in contents.values()]
-    assert sorted(with_lines) == [False, True]
+    without, sites = sorted(files.values(), key=lambda lines: lines or 0)
+    assert without is None and sites > 30
 
 
 def test_off_is_as_if_it_was_never_there(flydsl, example, tmp_path):
     _, plain = shipped(flydsl, tmp_path)
-    toggled = SHIPPED + ""
-    toggled = "import siteline.flydsl\nsiteline.flydsl.enable()\nsiteline.flydsl.disable()\n" + toggled
+    toggled = "import siteline.flydsl\nsiteline.flydsl.enable()\nsiteline.flydsl.disable()\n" + SHIPPED
     (tmp_path / "toggled.py").write_text(toggled)
-    flydsl.run("toggled.py", "toggled.hsaco", cwd=tmp_path)
+    flydsl.run("toggled.py", "toggled.hsaco", "flash_attention.py", cwd=tmp_path)
     assert (tmp_path / "toggled.hsaco").read_bytes() == plain
 
 
@@ -167,14 +197,10 @@ def test_the_users_own_error_comes_first(flydsl, example, tmp_path):
 def test_an_interrupt_restores_everything(flydsl, example, tmp_path):
     script = STATE + example.read_text().replace(
         "    row_max = fx.Float32(-1.0e30)",
-        "    print('tracing', flush=True); import time; time.sleep(60)\n    row_max = fx.Float32(-1.0e30)")
+        "    import signal; signal.raise_signal(signal.SIGINT)\n    row_max = fx.Float32(-1.0e30)")
     example.write_text(script)
     process = flydsl.start("-m", "siteline", "run", example, cwd=tmp_path)
-    while "tracing" not in process.stdout.readline():
-        assert process.poll() is None
-    time.sleep(0.2)
-    process.send_signal(signal.SIGINT)
-    output, errors = process.communicate(timeout=60)
+    output, errors = process.communicate(timeout=600)
     assert process.returncode in (1, 130, -signal.SIGINT)
     assert "restored" in output and "KeyboardInterrupt" in errors
 

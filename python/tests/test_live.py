@@ -133,19 +133,27 @@ def test_the_extension_links_no_llvm(tmp_path):
     assert names and not [n for n in names if n.startswith(("mlir", "LLVM", "libLLVM", "libMLIR"))]
 
 
-@pytest.mark.parametrize("name", ["flydsl-0.5.0"])
-def test_of_two_packages_each_uses_its_own(environments, tmp_path, name):
+@pytest.mark.parametrize("first", ["flydsl", "iree"])
+def test_of_several_mlirs_the_packages_own_is_used(environments, tmp_path, first):
+    # FlyDSL's and IREE's Python extensions refuse to be loaded together (each has its own
+    # nanobind under one name), but their libraries can be, and a system's libMLIR as well.
     iree = next((VENVS / "iree").glob("lib/python*/site-packages"))
+    flydsl = next((VENVS / "flydsl-0.5.0").glob("lib/python*/site-packages"))
+    others = {
+        "flydsl": iree / "iree/compiler/_mlir_libs/libIREECompiler.so",
+        "iree": next(flydsl.glob("flydsl/_mlir/_mlir_libs/libFlyPythonCAPI.so*")),
+    }
+    package = {"flydsl": "flydsl._mlir", "iree": "iree.compiler"}[first]
     code = f"""
-import sys, json, siteline
-from flydsl._mlir import ir
-sys.path.append({os.fspath(iree)!r})
-import iree.compiler.ir as other
-used = []
-for ir in (ir, other):
-    with ir.Context(), ir.Location.unknown():
-        used.append(siteline.rewrite(ir.Module.create()).library)
-print(json.dumps(used))
+import ctypes, importlib, json, siteline
+for path in ({os.fspath(others[first])!r}, "/usr/lib/llvm-22/lib/libMLIR.so.22.1"):
+    ctypes.CDLL(path)
+ir = importlib.import_module({package!r} + ".ir")
+with ir.Context(), ir.Location.unknown():
+    report = siteline.rewrite(ir.Module.create())
+print(json.dumps([report.library, str(siteline.provider({package!r}))]))
 """
-    flydsl, iree = environments(name).evaluate(code, tmp_path)
-    assert "libFlyPythonCAPI" in flydsl and "libIREECompiler" in iree
+    name = {"flydsl": "flydsl-0.5.0", "iree": "iree"}[first]
+    used, provider = environments(name).evaluate(code, tmp_path)
+    assert used == provider
+    assert {"flydsl": "libFlyPythonCAPI", "iree": "libIREECompiler"}[first] in used
