@@ -3,7 +3,7 @@
 
 export PATH := $(PATH):$(HOME)/.cargo/bin
 
-.PHONY: wheel test-python kernels demo test setup setup-test build bench docs examples lint
+.PHONY: bench-python wheel test-python kernels demo test setup setup-test build bench docs examples lint
 
 demo: build
 	@tools/demo.sh
@@ -51,6 +51,11 @@ test-python: wheel
 
 bench: setup
 	cargo bench
+
+# What siteline costs in FlyDSL's compile time.
+bench-python: wheel
+	@tools/venv.sh flydsl-0.5.0 flydsl-0.1.8
+	@python/benches/run.sh
 
 # What is made from other files of the repository: the examples' MLIR, the passes' reference.
 examples:

@@ -156,6 +156,15 @@ def test_the_environment_variable_hooks_child_processes(flydsl, example, tmp_pat
         "subprocess.run([sys.executable, 'flash_attention.py'], check=True)\n")
     _, table = flydsl.run("-m", "siteline", "run", "parent.py", cwd=tmp_path)
     assert "flash_attention_0" in table
+    (tmp_path / "spawn.py").write_text(
+        "import multiprocessing, runpy\n"
+        "if __name__ == '__main__':\n"
+        "    spawn = multiprocessing.get_context('spawn')\n"
+        "    child = spawn.Process(target=runpy.run_path, args=('flash_attention.py', None, '__main__'))\n"
+        "    child.start(); child.join(); assert child.exitcode == 0\n")
+    cache = {"FLYDSL_RUNTIME_CACHE_DIR": str(tmp_path / "other-cache")}
+    _, table = flydsl.run("-m", "siteline", "run", "spawn.py", cwd=tmp_path, env=cache)
+    assert "flash_attention_0" in table
     code = "import flydsl.compiler, siteline.flydsl; print(siteline.flydsl.enabled())"
     assert flydsl.run("-c", code, cwd=tmp_path, env={"SITELINE": "1"})[0].endswith("True\n")
     assert flydsl.run("-c", code, cwd=tmp_path)[0].endswith("False\n")
@@ -194,6 +203,21 @@ def test_the_users_own_error_comes_first(flydsl, example, tmp_path):
     assert "siteline did not" not in errors
 
 
+def test_a_kernel_that_fails_to_compile_fails_as_without_siteline(flydsl, example, tmp_path):
+    example.write_text(STATE + example.read_text().replace(
+        "    row_max = fx.Float32(-1.0e30)",
+        "    from flydsl._mlir.dialects import llvm\n"
+        "    llvm.inline_asm(None, [], 'no_instruction', '', has_side_effects=True)\n"
+        "    row_max = fx.Float32(-1.0e30)"))
+    _, plain = flydsl.run(example, cwd=tmp_path, status=1)
+    output, errors = flydsl.run("-m", "siteline", "run", example, cwd=tmp_path, status=1)
+    assert output.strip().endswith("restored")
+    failure = re.search(r"^\S*CompileError", plain, re.MULTILINE).group()
+    assert re.search(f"^{re.escape(failure)}", errors, re.MULTILINE), errors
+    assert "no_instruction" in errors and "siteline did not" not in errors
+    assert "no kernel was compiled" in errors
+
+
 def test_an_interrupt_restores_everything(flydsl, example, tmp_path):
     script = STATE + example.read_text().replace(
         "    row_max = fx.Float32(-1.0e30)",
@@ -206,11 +230,13 @@ def test_an_interrupt_restores_everything(flydsl, example, tmp_path):
 
 
 def test_four_threads_compile_their_own_kernels(flydsl, example, tmp_path):
+    shutil.copy(EXAMPLES / "pingpong_gemm.py", tmp_path)
     (tmp_path / "threads.py").write_text("""
 import runpy, threading
-def work():
-    runpy.run_path("flash_attention.py")["main"]()
-threads = [threading.Thread(target=work) for _ in range(4)]
+def work(script):
+    runpy.run_path(script)["main"]()
+scripts = ["flash_attention.py", "pingpong_gemm.py"] * 2
+threads = [threading.Thread(target=work, args=[script]) for script in scripts]
 [thread.start() for thread in threads]
 [thread.join() for thread in threads]
 from flydsl._mlir import ir
@@ -219,8 +245,9 @@ print("left on" if ir._globals.loc_tracebacks_enabled() else "restored")
     env = {"FLYDSL_RUNTIME_ENABLE_CACHE": "0"}
     output, table = flydsl.run("-m", "siteline", "run", "threads.py", cwd=tmp_path, env=env)
     assert output.strip().endswith("restored")
-    assert table.count("flash_attention_0") == 4, table
-    assert len(set(line for line in table.splitlines() if "flash_attention_0" in line)) == 1, table
+    for name, mfma in (("flash_attention_0", 4), ("pingpong_gemm_0", 2)):
+        rows = [line for line in table.splitlines() if line.startswith(name)]
+        assert len(rows) == 2 and rows[0] == rows[1] and f" 1 -> {mfma}" in rows[0], table
 
 
 def test_modules_and_arguments(flydsl, tmp_path):

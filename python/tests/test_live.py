@@ -5,7 +5,7 @@ import subprocess
 
 import pytest
 
-from conftest import VENVS, WHEELS
+from conftest import ROOT, VENVS, WHEELS
 
 BUILD = """
 import json, siteline
@@ -121,6 +121,34 @@ threads = [threading.Thread(target=work) for _ in range(4)]
 print(json.dumps([len(changed), len(set(changed)), ir._globals.loc_tracebacks_enabled()]))
 """)
     assert found == [80, 1, False]
+
+
+def test_a_finished_object_is_refined(environments, tmp_path):
+    # Its helper of line 2 of helpers.h is called from lines 6 and 7 there.
+    object_ = ROOT / "test/fixtures/object/nested.gfx942.hsaco"
+    code = f"""
+import json, pathlib, siteline
+from siteline import _siteline
+def lines(content):
+    kernels = json.loads(_siteline.measure("x", content, siteline.Settings()))
+    (kernel,) = [kernel for kernel in kernels if kernel["name"] == "add"]
+    return {{line.rsplit("/", 1)[1]: n for line, n in kernel["class_lines"]["other"].items()}}
+before = pathlib.Path({os.fspath(object_)!r}).read_bytes()
+after = siteline.refine(before)
+again = siteline.refine(after)
+try:
+    siteline.refine(before[:100])
+    error = None
+except ValueError as raised:
+    error = str(raised)
+same = _siteline.compare(before, after, loaded=True) is None
+print(json.dumps([lines(before), lines(after), same, after == again, error]))
+"""
+    before, after, same, stable, error = environments("iree").evaluate(code, tmp_path)
+    helper = [{line: n for line, n in side.items() if line.startswith("helpers.h")} for side in (before, after)]
+    assert helper == [{"helpers.h:2": 5}, {"helpers.h:6": 2, "helpers.h:7": 3}]
+    assert same and stable
+    assert error.startswith("'module'") or error.startswith("module"), error
 
 
 def test_the_extension_links_no_llvm(tmp_path):
