@@ -44,7 +44,7 @@ wheel:
 
 # The wheel in clean environments of each front end, against kernels compiled without a GPU.
 test-python: wheel
-	@tools/venv.sh iree flydsl-0.5.0 flydsl-0.1.8
+	@tools/venv.sh iree triton flydsl-0.5.0 flydsl-0.1.8
 	cd python && cargo fmt --check && cargo clippy --all-targets -- -D warnings
 	cd python && RUSTDOCFLAGS='-D warnings' cargo doc --no-deps
 	.venv/wheel/bin/python -m pytest -q python/tests

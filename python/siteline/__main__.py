@@ -21,7 +21,7 @@ def main(arguments: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(prog="python -m siteline", description=__doc__.splitlines()[0])
     parser.add_argument("--version", action="version", version=f"siteline {__version__}")
     commands = parser.add_subparsers(dest="command", required=True)
-    run = commands.add_parser("run", usage=USAGE, help="run a script with FlyDSL's kernels rewritten")
+    run = commands.add_parser("run", usage=USAGE, help="run a script with its FlyDSL and Triton kernels at their sites")
     run.add_argument("--policy", default="distinct", help="how sites are chosen")
     run.add_argument("--leaves", default="all", help="classes that get a site, separated by commas")
     run.add_argument("--library", action="append", default=[], metavar="GLOB",
@@ -55,16 +55,17 @@ def _run(given: argparse.Namespace, options: dict) -> None:
     ours = {"SITELINE": "1", "SITELINE_OPTIONS": json.dumps(handed), "SITELINE_RECORDS": records}
     before = {name: os.environ.get(name) for name in ours}
     os.environ.update(ours)
-    from . import flydsl
+    from . import flydsl, triton
 
     if "siteline._startup" in sys.modules:
         sys.modules["siteline._startup"].start()
     else:
-        from . import _startup  # noqa: F401  (hooks FlyDSL)
+        from . import _startup  # noqa: F401  (hooks the front ends)
     try:
         _execute(given)
     finally:
         flydsl.disable()
+        triton.disable()
         for name, value in before.items():
             os.environ.pop(name) if value is None else os.environ.__setitem__(name, value)
         sys.stdout.flush()
@@ -88,7 +89,7 @@ def _execute(given: argparse.Namespace) -> None:
 def _print_table(records: Path, verified: bool) -> None:
     kernels = [json.loads(path.read_text()) for path in sorted(records.glob("*.json"))]
     if not kernels:
-        print("siteline: no kernel was compiled (each may have come from FlyDSL's cache)", file=sys.stderr)
+        print("siteline: no kernel was compiled (each may have come from a cache)", file=sys.stderr)
         return
     columns = {"lines": "lines", "effective lines": "effective_lines", "MFMA lines": "mfma_lines"}
     rows = [["kernel", "chip", *columns] + ["machine code"] * verified]

@@ -17,7 +17,7 @@ CONTROL_LEGS = 8
 
 
 class Recorder:
-    """Observes FlyDSL's compilations and writes one record for each kernel.
+    """Observes compilations of FlyDSL and Triton and writes one record for each kernel.
 
     Records go to a folder that all processes of a run share.
     """
@@ -64,12 +64,26 @@ class Recorder:
                 verdict = _verify(module, text, state.plain, state.after, state.again)
         finally:
             state.verifying = False
+        self._record(before, kernels, verdict)
+        if self._save:
+            code = {f"object{at or ''}.hsaco": code for at, code in enumerate(objects(text))}
+            texts = {"before.mlir": state.before.encode(), "after.mlir": state.after.encode()}
+            self._keep(kernels, texts | code, state.report)
+        del state.again
+
+    def refined(self, before: bytes, after: bytes) -> None:
+        """A finished code object, as it was and with its sites."""
+        measured = [json.loads(measure("object", code, Settings())) for code in (before, after)]
+        difference = compare(before, after, loaded=True)
+        verdict = "identical" if difference is None else f"different: {difference}"
+        self._record({kernel["name"]: kernel for kernel in measured[0]}, measured[1], verdict)
+        if self._save:
+            self._keep(measured[1], {"before.hsaco": before, "object.hsaco": after}, None)
+
+    def _record(self, before: dict[str, dict], kernels: list[dict], verdict: str | None) -> None:
         for kernel in kernels:
             sides = [_measures(side) for side in (before.get(kernel["name"]), kernel)]
             self._write({"kernel": kernel["name"], "chip": kernel["chip"], "sides": sides, "verdict": verdict})
-        if self._save:
-            self._keep(kernels, text)
-        del state.again
 
     def _write(self, record: dict) -> None:
         name = f"{time.time_ns()}-{os.getpid()}-{threading.get_ident()}"
@@ -77,16 +91,12 @@ class Recorder:
         partial.write_text(json.dumps(record))
         partial.rename(self._folder / f"{name}.json")
 
-    def _keep(self, kernels: list[dict], text: bytes) -> None:
-        state = self._thread
+    def _keep(self, kernels: list[dict], files: dict[str, bytes], ir: dict | None) -> None:
         name = "+".join(kernel["name"] for kernel in kernels) or "module"
         folder = _new_folder(self._save, re.sub(r"[^\w.+-]", "_", name)[:100])
-        (folder / "before.mlir").write_text(state.before)
-        (folder / "after.mlir").write_text(state.after)
-        for at, code in enumerate(objects(text)):
-            (folder / f"object{at or ''}.hsaco").write_bytes(code)
-        whole = {"ir": state.report, "kernels": kernels}
-        (folder / "report.json").write_text(json.dumps(whole, indent=2) + "\n")
+        for file, content in files.items():
+            (folder / file).write_bytes(content)
+        (folder / "report.json").write_text(json.dumps({"ir": ir, "kernels": kernels}, indent=2) + "\n")
 
 
 def _measures(kernel: dict | None) -> dict:

@@ -15,7 +15,6 @@ from __future__ import annotations
 import functools
 import hashlib
 import importlib
-import importlib.util
 import os
 import sys
 import threading
@@ -25,6 +24,7 @@ from typing import Any, Callable
 
 from . import Settings, _settings, refine, rewrite, scopes
 from ._capture import capture
+from ._imports import when_imported as _when_imported
 
 __all__ = ["disable", "enable", "enabled"]
 
@@ -85,10 +85,7 @@ def enabled() -> bool:
 
 def when_imported(action: Callable[[], Any]) -> None:
     """Runs the action as soon as FlyDSL's compiler is imported; now, where it is."""
-    if COMPILER in sys.modules:
-        action()
-    else:
-        sys.meta_path.insert(0, _Finder(action))
+    _when_imported(COMPILER, action)
 
 
 @contextmanager
@@ -114,28 +111,6 @@ def as_shipped():
         yield
     finally:
         _lowering.as_shipped = before
-
-
-class _Finder:
-    """Waits for the import of FlyDSL's compiler."""
-
-    def __init__(self, action: Callable[[], Any]):
-        self._action = action
-
-    def find_spec(self, name: str, path: Any = None, target: Any = None) -> Any:
-        if name != COMPILER:
-            return None
-        sys.meta_path.remove(self)
-        spec = importlib.util.find_spec(name)
-        if spec is not None and spec.loader is not None:
-            load = spec.loader.exec_module
-
-            def exec_module(module: Any) -> None:
-                load(module)
-                self._action()
-
-            spec.loader.exec_module = exec_module
-        return spec
 
 
 class _Adapter:

@@ -41,10 +41,11 @@ class Environment:
     def start(self, *arguments, cwd, env=None):
         """Starts Python with a cache of its own unless `env` names one."""
         chip = (env or {}).get("ARCH", "gfx950")
-        base = {k: v for k, v in os.environ.items() if not k.startswith(("FLYDSL", "SITELINE", "PYTHON"))}
+        base = {k: v for k, v in os.environ.items() if not k.startswith(("FLYDSL", "SITELINE", "PYTHON", "TRITON"))}
         whole = base | {
             "COMPILE_ONLY": "1", "ARCH": chip, "FLYDSL_GPU_ARCH": chip,
             "ROCM_PATH": str(VENVS / "rocm"), "FLYDSL_RUNTIME_CACHE_DIR": str(cwd / "cache"),
+            "TRITON_CACHE_DIR": str(cwd / "triton-cache"),
             "SITELINE_DISASSEMBLER": "/usr/lib/llvm-22/lib/libLLVM.so.22.1",
         } | (env or {})
         return subprocess.Popen([self.python, *map(str, arguments)], cwd=cwd, env=whole, text=True,
