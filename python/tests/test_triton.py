@@ -54,6 +54,7 @@ def test_every_kernel_is_refined(triton, examples, name):
     subprocess.run(["llvm-dwarfdump-22", "--verify", "--quiet", refined], check=True)
     after = lines_of(triton, refined, examples)
     assert after["definition_line"] == after["library"] == after["line_zero"] == 0
+    assert not any(leaf and leaf["on_dwarf_ambiguous"] for leaf in after["leaves"].values())
 
 
 def test_each_product_is_on_its_own_line(triton, examples):
