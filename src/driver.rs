@@ -15,7 +15,8 @@ use crate::mlir::infer::infer;
 use crate::mlir::lower;
 use crate::mlir::propagate::{Origin, propagate};
 use crate::mlir::scopes::scopes;
-use crate::site::Settings;
+use crate::refine::{Options, refine};
+use crate::site::{Policy, Settings};
 
 /// What the driver stops at.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug, clap::ValueEnum)]
@@ -40,7 +41,8 @@ pub struct Sites {
     pub settings: Settings,
     /// What becomes of the originals.
     pub origin: Origin,
-    /// Whether operations without a usable location get an inferred one.
+    /// Whether operations without a usable location get an inferred one, and instructions of the
+    /// linked code object that have no line that of the instruction they serve.
     pub infer: bool,
 }
 
@@ -158,6 +160,23 @@ fn finish<'c>(
         Emit::Mlir | Emit::Llvm => Ok(module.print_to_string().to_bytes().to_vec()),
         Emit::Asm => Ok(backend.generate(module, FileType::Assembly)?),
         Emit::Obj => Ok(backend.generate(module, FileType::Object)?),
-        Emit::Hsaco => Ok(link::link(&backend.generate(module, FileType::Object)?)?),
+        Emit::Hsaco => {
+            let linked = link::link(&backend.generate(module, FileType::Object)?)?;
+            match &job.sites {
+                Some(sites) if job.debug && sites.infer => fill(linked, &sites.settings),
+                _ => Ok(linked),
+            }
+        }
     }
+}
+
+/// Gives lines to the instructions that code generation makes without one: they have no
+/// operation before the link, and only the finished object shows what they serve.
+fn fill(object: Vec<u8>, settings: &Settings) -> anyhow::Result<Vec<u8>> {
+    // The sites are set: each row keeps the frame it shows, but for those of no use.
+    let settings = Settings { policy: Policy::Innermost, ..settings.clone() };
+    let text = Box::new(|path: &str| std::fs::read_to_string(path).ok());
+    let options = Options { settings, fill: true, text: Some(text), ..Options::default() };
+    let (filled, _) = refine("the linked code object", object, &options)?;
+    Ok(filled)
 }

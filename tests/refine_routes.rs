@@ -52,7 +52,8 @@ fn both_routes_give_the_same_lines() {
         let mut chains = Chains::new();
         let compiled = lines(compile(name, chip, &[]), &mut chains);
         let whole = compile(name, chip, &["--no-sites"]);
-        let (refined, _) = refine(name, whole, &Options::default()).unwrap();
+        let (refined, _) =
+            refine(name, whole, &Options { fill: true, ..Options::default() }).unwrap();
         let refined = lines(refined, &mut chains);
         assert_eq!(compiled.len(), refined.len());
         for ((class, a), (_, b)) in compiled.into_iter().zip(refined) {

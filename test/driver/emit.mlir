@@ -21,7 +21,7 @@
 // LLVM: define amdgpu_kernel void @k
 // LLVM: !DILocation(line: 21
 // NODEBUG-NOT: !DILocation
-// ASM: .loc	1 21 1
+// ASM: .loc	{{[01]}} 21 1
 // ASM-NEXT: s_barrier
 // OBJ: Type: Relocatable
 // HSACO: OS/ABI: AMDGPU_HSA

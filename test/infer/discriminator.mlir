@@ -8,8 +8,8 @@
 // RUN: %siteline verify %s --chip gfx942 | FileCheck %s --check-prefix=VERIFY
 
 // CHECK: Address Line Column File ISA Discriminator
-// CHECK: {{0x[0-9a-f]+}} 20 1 1 0 0
-// CHECK: {{0x[0-9a-f]+}} 21 3 1 0 85451038
+// CHECK: {{0x[0-9a-f]+}} 20 1 {{[01]}} 0 0
+// CHECK: {{0x[0-9a-f]+}} 21 3 {{[01]}} 0 85451038
 // LINES: k.py:21 (inferred)
 // OFF-NOT: 85451038
 // VERIFY: identical

@@ -12,6 +12,16 @@ pub(super) fn unsigned(out: &mut Vec<u8>, mut number: u64) {
     }
 }
 
+/// Writes an unsigned number over all the bytes of a place, if it fits.
+pub(super) fn padded(place: &mut [u8], mut number: u64) -> Option<()> {
+    let last = place.len().checked_sub(1)?;
+    for (at, byte) in place.iter_mut().enumerate() {
+        *byte = (number & 0x7f) as u8 | if at < last { 0x80 } else { 0 };
+        number >>= 7;
+    }
+    (number == 0).then_some(())
+}
+
 /// Appends a signed number.
 pub(super) fn signed(out: &mut Vec<u8>, mut number: i64) {
     loop {
@@ -36,6 +46,13 @@ mod tests {
             unsigned(&mut out, number);
             out
         };
+        let padded = |size, number| {
+            let mut place = vec![0; size];
+            padded(&mut place, number).map(|()| place)
+        };
+        assert_eq!(padded(1, 127), Some(vec![0x7f]));
+        assert_eq!(padded(1, 128), None);
+        assert_eq!(padded(2, 5), Some(vec![0x85, 0]));
         let signed = |number| {
             let mut out = Vec::new();
             signed(&mut out, number);

@@ -3,6 +3,8 @@
 //! Where the attributes of an entry cannot hold its new ranges, its abbreviation is changed for
 //! all entries that use it: the bytes of its addresses then hold the place of a range list.
 
+use std::collections::BTreeMap;
+
 use gimli::DwForm;
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -47,6 +49,7 @@ pub(super) fn rewrite(
     }
     let converted = to_convert(tree, &changed);
     let mut writer = Writer { tree, sections, lists: NewLists::default() };
+    let parted = writer.part(&changed)?;
     let mut replacements = FxHashMap::default();
     for (at, node) in tree.nodes.iter().enumerate() {
         let key = (tree.units[node.unit as usize].abbreviations.value, node.code);
@@ -55,7 +58,7 @@ pub(super) fn rewrite(
             let old = || normalized(tree.pieces(node).to_vec());
             let pieces = new.cloned().unwrap_or_else(old);
             replacements.insert(key, writer.convert(node, &pieces)?);
-        } else if let Some(pieces) = new {
+        } else if let Some(pieces) = new.filter(|_| !parted.contains(&(at as u32))) {
             writer.change(node, pieces)?;
         }
     }
@@ -182,6 +185,64 @@ struct NewLists {
     known: FxHashMap<(bool, u64, Pieces), usize>,
 }
 
+/// What becomes of the lists in one table, by their indices.
+#[derive(Default)]
+struct Table<'p> {
+    /// Lists that all their entries leave for the same new one.
+    replaced: FxHashMap<u64, &'p Pieces>,
+    /// The entries of those, whose index stays.
+    stay: Vec<(u32, &'p Pieces)>,
+    /// Entries that need another index.
+    parted: Vec<(u32, &'p Pieces)>,
+}
+
+/// The index by which an entry names its list, if it does.
+fn index_of(list: Option<Field>) -> Option<u64> {
+    list.filter(|list| list.form == gimli::DW_FORM_rnglistx).map(|list| list.value)
+}
+
+/// Appends a table of lists with their offsets in front; gives the place of the offsets.
+fn append_table(out: &mut Vec<u8>, address_size: u8, lists: &[Vec<u8>]) -> usize {
+    let offsets = 4 * lists.len();
+    let length = 8 + offsets + lists.iter().map(Vec::len).sum::<usize>();
+    out.extend((length as u32).to_le_bytes());
+    out.extend(5u16.to_le_bytes());
+    out.extend([address_size, 0]);
+    out.extend((lists.len() as u32).to_le_bytes());
+    let base = out.len();
+    let mut offset = offsets;
+    for list in lists {
+        out.extend((offset as u32).to_le_bytes());
+        offset += list.len();
+    }
+    lists.iter().for_each(|list| out.extend(list));
+    base
+}
+
+/// The bytes of the list that starts here, its end included; DWARF 5, section 2.17.3.
+fn list_length(bytes: &[u8], address_size: usize) -> Option<usize> {
+    let number = |at: usize| {
+        let rest = bytes.get(at..)?;
+        Some(at + 1 + rest.iter().position(|byte| byte & 0x80 == 0)?)
+    };
+    let mut at = 0;
+    loop {
+        let kind = gimli::DwRle(*bytes.get(at)?);
+        at += 1;
+        at = match kind {
+            gimli::DW_RLE_end_of_list => return Some(at),
+            gimli::DW_RLE_base_addressx => number(at)?,
+            gimli::DW_RLE_startx_endx | gimli::DW_RLE_startx_length | gimli::DW_RLE_offset_pair => {
+                number(number(at)?)?
+            }
+            gimli::DW_RLE_base_address => at + address_size,
+            gimli::DW_RLE_start_end => at + 2 * address_size,
+            gimli::DW_RLE_start_length => number(at + address_size)?,
+            _ => return None,
+        };
+    }
+}
+
 struct Writer<'t, 'w, 's> {
     tree: &'t Tree,
     sections: &'w mut Sections<'s>,
@@ -210,21 +271,91 @@ impl Writer<'_, '_, '_> {
         let size = if unit.wide { 8 } else { 4 };
         let index = usize::try_from(list.value).ok().and_then(|index| index.checked_mul(size));
         let at = index.and_then(|index| index.checked_add(unit.lists_base)).ok_or_else(outside)?;
-        if self.shared(node, list.value) {
-            return Err(unsupported(node, "entries that share one range list cannot be parted"));
-        }
         let value = place.checked_sub(unit.lists_base).ok_or_else(outside)?;
         put(self.sections.lists, at, size, value as u64).ok_or_else(outside)
     }
 
-    fn shared(&self, node: &Node, index: u64) -> bool {
-        let base = self.tree.units[node.unit as usize].lists_base;
-        let uses = |other: &&Node| {
-            let list = other.list.filter(|list| list.form == gimli::DW_FORM_rnglistx);
-            let unit = &self.tree.units[other.unit as usize];
-            unit.lists_base == base && list.is_some_and(|list| list.value == index)
+    /// Gives entries that shared a list by its index, and do so no longer, indices of their own,
+    /// in a copy of the unit's table that has room for them. Tells which entries are done.
+    fn part(&mut self, changed: &FxHashMap<u32, Pieces>) -> Result<FxHashSet<u32>, Fault> {
+        let mut users: BTreeMap<(usize, u64), Vec<u32>> = BTreeMap::new();
+        for (at, node) in self.tree.nodes.iter().enumerate() {
+            if let Some(index) = index_of(node.list) {
+                let base = self.tree.units[node.unit as usize].lists_base;
+                users.entry((base, index)).or_default().push(at as u32);
+            }
+        }
+        let own = |base: usize, index: u64| {
+            let units = self.tree.units.iter();
+            units
+                .filter(|unit| unit.lists_base == base)
+                .any(|unit| index_of(unit.list) == Some(index))
         };
-        self.tree.nodes.iter().filter(uses).take(2).count() > 1
+        let mut tables: BTreeMap<usize, Table<'_>> = BTreeMap::new();
+        for ((base, index), users) in users {
+            let mut new: Vec<(u32, &Pieces)> =
+                users.iter().filter_map(|user| Some((*user, changed.get(user)?))).collect();
+            let Some(&(_, first)) = new.first() else { continue };
+            let table = tables.entry(base).or_default();
+            if new.len() == users.len() && !own(base, index) {
+                let (stay, part) = new.iter().partition(|(_, pieces)| *pieces == first);
+                table.replaced.insert(index, first);
+                table.stay.extend::<Vec<(u32, &Pieces)>>(stay);
+                new = part;
+            }
+            table.parted.extend(new);
+        }
+        let mut done = FxHashSet::default();
+        for (base, table) in tables.into_iter().filter(|(_, table)| !table.parted.is_empty()) {
+            done.extend(table.stay.iter().chain(&table.parted).map(|(node, _)| *node));
+            self.copy_table(base, &table)?;
+        }
+        Ok(done)
+    }
+
+    /// Copies the lists of one table to the end of the section, with those that are replaced and
+    /// the new ones, and leads the units and the parted entries there.
+    fn copy_table(&mut self, base: usize, table: &Table<'_>) -> Result<(), Fault> {
+        let node = &self.tree.nodes[table.parted[0].0 as usize];
+        let outside = || unsupported(node, "the table of range lists reaches outside its section");
+        let unit = &self.tree.units[node.unit as usize];
+        if unit.wide {
+            return Err(unsupported(node, "entries of 64-bit DWARF that share a range list"));
+        }
+        let size = usize::from(unit.address_size).min(8);
+        let old = self.sections.lists.clone();
+        let word = |at: usize| Some(u32::from_le_bytes(*old.get(at..)?.first_chunk()?));
+        let count = base.checked_sub(4).and_then(word).ok_or_else(outside)? as usize;
+        let mut lists: Vec<Vec<u8>> = Vec::new();
+        for index in 0..count {
+            lists.push(match table.replaced.get(&(index as u64)) {
+                Some(pieces) => encoded(size, pieces),
+                None => {
+                    let offset = word(base + 4 * index).ok_or_else(outside)? as usize;
+                    let list = old.get(base + offset..).ok_or_else(outside)?;
+                    list[..list_length(list, size).ok_or_else(outside)?].to_vec()
+                }
+            });
+        }
+        let mut known: FxHashMap<&Pieces, u64> = FxHashMap::default();
+        for &(at, pieces) in &table.parted {
+            let index = *known.entry(pieces).or_insert_with(|| {
+                lists.push(encoded(size, pieces));
+                lists.len() as u64 - 1
+            });
+            let node = &self.tree.nodes[at as usize];
+            let field = node.list.ok_or_else(outside)?;
+            let place = self.sections.info.get_mut(field.at..field.at + field.size);
+            place.and_then(|place| leb::padded(place, index)).ok_or_else(|| {
+                unsupported(node, "more parted range lists than the entry can count")
+            })?;
+        }
+        let new_base = append_table(self.sections.lists, unit.address_size, &lists);
+        for unit in self.tree.units.iter().filter(|unit| unit.lists_base == base) {
+            let Some(field) = unit.lists_base_field else { continue };
+            put(self.sections.info, field.at, field.size, new_base as u64).ok_or_else(outside)?;
+        }
+        Ok(())
     }
 
     /// Puts the place of a range list where the entry's addresses are, and tells what the
@@ -304,6 +435,13 @@ impl Writer<'_, '_, '_> {
     }
 }
 
+/// [`new_list`] by itself.
+fn encoded(size: usize, pieces: &Pieces) -> Vec<u8> {
+    let mut list = Vec::new();
+    new_list(&mut list, size, pieces);
+    list
+}
+
 /// A list of DWARF 5: a base address, then pairs of distances from it.
 fn new_list(out: &mut Vec<u8>, size: usize, pieces: &Pieces) {
     if let Some(&(base, _)) = pieces.first() {
@@ -344,6 +482,18 @@ mod tests {
         assert_eq!(without(&[(0, 10)], &[(0, 10)]), []);
         assert_eq!(without(&[(0, 10)], &[]), [(0, 10)]);
         assert_eq!(without(&[(5, 10)], &[(0, 6), (9, 20)]), [(6, 9)]);
+    }
+
+    #[test]
+    fn lists_end_where_readers_end() {
+        let list = [5, 1, 2, 3, 4, 4, 0x80, 1, 5, 1, 9, 3, 1, 0x81, 1, 7, 1, 2, 3, 4, 8, 0, 99];
+        assert_eq!(list_length(&list, 4), Some(22));
+        assert_eq!(list_length(&list[..21], 4), None);
+        assert_eq!(list_length(&[77, 0], 4), None);
+        let mut out = vec![0; 3];
+        let base = append_table(&mut out, 8, &[vec![0], vec![7, 7, 0]]);
+        let table = [20, 0, 0, 0, 5, 0, 8, 0, 2, 0, 0, 0, 8, 0, 0, 0, 9, 0, 0, 0, 0, 7, 7, 0];
+        assert_eq!((base, &out[3..]), (15, &table[..]));
     }
 
     #[test]

@@ -52,6 +52,10 @@ pub(super) struct Unit {
     /// What addresses in range lists count from.
     pub(super) base: u64,
     pub(super) lists_base: usize,
+    /// Where the unit says `lists_base`.
+    pub(super) lists_base_field: Option<Field>,
+    /// Where the unit names the list of its own addresses.
+    pub(super) list: Option<Field>,
     /// Its line program, by number.
     pub(super) program: Option<usize>,
 }
@@ -117,6 +121,8 @@ impl Tree {
             stmt_list: None,
             base: unit.low_pc,
             lists_base: unit.rnglists_base.0,
+            lists_base_field: None,
+            list: None,
             program,
         });
         let table = unit.abbreviations.clone();
@@ -159,7 +165,8 @@ impl Tree {
             return Ok(None);
         }
         let first = self.pieces.len() as u32;
-        let (mut low, mut high, mut list, mut stmt_list) = (None, None, None, None);
+        let (mut low, mut high, mut list) = (None, None, None);
+        let (mut stmt_list, mut lists_base) = (None, None);
         let (mut low_value, mut high_value, mut list_value) = (None, None, None);
         let mut call = Place { file: 0, line: 0, column: 0, discriminator: 0 };
         for spec in specs {
@@ -175,6 +182,7 @@ impl Tree {
                 gimli::DW_AT_high_pc => (high, high_value) = (field, Some(value)),
                 gimli::DW_AT_ranges => (list, list_value) = (field, Some(value)),
                 gimli::DW_AT_stmt_list => stmt_list = field,
+                gimli::DW_AT_rnglists_base => lists_base = field,
                 gimli::DW_AT_call_file => call.file = narrow,
                 gimli::DW_AT_call_line => call.line = narrow,
                 gimli::DW_AT_call_column => call.column = narrow,
@@ -184,6 +192,8 @@ impl Tree {
         if is_unit {
             if let Some(unit) = self.units.last_mut() {
                 unit.stmt_list = stmt_list;
+                unit.lists_base_field = lists_base;
+                unit.list = list;
             }
             return Ok(None);
         }
