@@ -1,8 +1,9 @@
 //! What every instruction shall show, from the sites of its function's chains.
 
 use rustc_hash::FxHashMap;
+use smallvec::SmallVec;
 
-use crate::chain::{ChainId, Chains, Frame, Line};
+use crate::chain::{ChainId, Chains, Frame, Line, Sym};
 use crate::leaf::Class;
 use crate::object::dwarf::INFERRED_DISCRIMINATOR;
 use crate::object::dwarf::write::{Editable, Place, Program};
@@ -101,6 +102,9 @@ impl Planner<'_> {
     fn without_line_zero(&mut self, chain: ChainId) -> Option<ChainId> {
         let chains = &mut *self.chains;
         *self.usable.entry(chain).or_insert_with(|| {
+            if chains.frames(chain).all(|frame| frame.line != 0) {
+                return Some(chain);
+            }
             let frames: Vec<Frame> = chains.frames(chain).filter(|f| f.line != 0).collect();
             chains.intern(frames)
         })
@@ -139,9 +143,13 @@ impl Planner<'_> {
 
     /// How many frames of a chain are inside its site.
     fn levels(&self, whole: ChainId, site: ChainId) -> usize {
-        let key = |frame: &Frame| (frame.file, frame.line, frame.column);
-        let whole: Vec<_> = self.chains.frames(whole).map(|frame| key(&frame)).collect();
-        let site: Vec<_> = self.chains.frames(site).map(|frame| key(&frame)).collect();
+        if whole == site {
+            return 0;
+        }
+        type Keys = SmallVec<[(Sym, u32, u32); 16]>;
+        let key = |frame: Frame| (frame.file, frame.line, frame.column);
+        let whole: Keys = self.chains.frames(whole).map(key).collect();
+        let site: Keys = self.chains.frames(site).map(key).collect();
         let mut level = whole.len();
         for frame in site.iter().rev() {
             match whole[..level].iter().rposition(|other| other == frame) {
