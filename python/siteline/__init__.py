@@ -28,6 +28,7 @@ from ._siteline import report as _report
 from ._siteline import restore as _restore
 from ._siteline import rewrite as _rewrite
 from ._siteline import scopes as _scopes
+from ._siteline import waits as _waits
 
 __all__ = [
     "CaptureReport",
@@ -42,6 +43,7 @@ __all__ = [
     "restore",
     "rewrite",
     "scopes",
+    "waits",
 ]
 
 
@@ -84,6 +86,11 @@ def refine(content, settings=None, *, fill=False, **options):
     """A finished code object (or bundle, fat binary, MLIR with one in it) whose every line row
     shows its site; all that is loaded stays as it is."""
     return _refine(content, _settings(settings, options), fill=fill)
+
+
+def waits(content, settings=None, **options):
+    """What each wait of the kernels in a code object waits for; needs a disassembler."""
+    return _json.loads(_waits(content, _settings(settings, options)))
 
 
 def report(op, settings=None, **options):

@@ -132,6 +132,16 @@ def report(
     The form is that of `siteline opt --passes report`.
     """
 
+def waits(
+    content: bytes, settings: Settings | None = None, *, leaf: Sequence[str] = ()
+) -> list[dict[str, Any]]:
+    """What each wait of the kernels in a code object waits for.
+
+    The form is that of a kernel in `siteline waits --json`, with the lines that the object has.
+    Raises `ValueError` for what is no code object, for a chip whose counters are not known, and
+    where no disassembler is found.
+    """
+
 def provider(package: str) -> os.PathLike[str]:
     """The library whose MLIR is used for a package, such as `flydsl._mlir`."""
 

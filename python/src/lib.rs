@@ -35,6 +35,7 @@ fn _siteline(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(live::provider, module)?)?;
     module.add_function(wrap_pyfunction!(live::scopes, module)?)?;
     module.add_function(wrap_pyfunction!(objects::refine, module)?)?;
+    module.add_function(wrap_pyfunction!(objects::waits, module)?)?;
     module.add_function(wrap_pyfunction!(objects::compare, module)?)?;
     module.add_function(wrap_pyfunction!(objects::measure, module)?)?;
     module.add_function(wrap_pyfunction!(objects::objects, module)?)

@@ -9,7 +9,8 @@ use siteline::chain::Chains;
 use siteline::identity::{self, Extent};
 use siteline::leaf::LeafTable;
 use siteline::object::metrics::{self, Measure};
-use siteline::object::{CodeObject, Function, FunctionKind, Lister, Listing, Role};
+use siteline::object::waits::report::{Kernel, Shown};
+use siteline::object::{CodeObject, Function, FunctionKind, Lister, Listing, Located, Role};
 use siteline::object::{definition, disasm};
 use siteline::refine::Options;
 use siteline::site::Settings as Sites;
@@ -59,6 +60,42 @@ pub fn refine<'py>(
     });
     let (bytes, _) = refined.map_err(invalid)?;
     Ok(PyBytes::new(py, &bytes))
+}
+
+/// What the waits of every kernel wait for, as `siteline waits --json` has it, as JSON.
+#[pyfunction]
+#[pyo3(signature = (content, settings, *, label="module"))]
+pub fn waits(
+    py: Python<'_>,
+    content: Vec<u8>,
+    settings: &Bound<'_, Settings>,
+    label: &str,
+) -> PyResult<String> {
+    let table = &settings.get().sites.table;
+    py.detach(|| waiting(label, content, table)).map_err(invalid)
+}
+
+fn waiting(label: &str, content: Vec<u8>, table: &LeafTable) -> Result<String, String> {
+    let mut chains = Chains::new();
+    let objects = CodeObject::read_all(label, content, &mut chains).map_err(|e| e.to_string())?;
+    let disassembler = disasm::available();
+    let lister = Lister { disassembler, table };
+    let mut kernels = Vec::new();
+    for object in &objects {
+        for function in object.kernels() {
+            let listing = lister.list(object, function, &mut chains);
+            let kernel =
+                Kernel::of(function, &listing, object.chip()).map_err(|e| e.to_string())?;
+            let site = |located: &Located| Some(chains.innermost(located.chain?).line());
+            let shown = Shown { kernel: &kernel, site: &site, chains: &chains }.report();
+            let mut report = serde_json::to_value(shown).map_err(|error| error.to_string())?;
+            report["name"] = json!(function.name);
+            report["chip"] = json!(object.chip());
+            report["disassembler"] = json!(disassembler.map(|found| found.name()));
+            kernels.push(report);
+        }
+    }
+    Ok(Value::Array(kernels).to_string())
 }
 
 /// The code objects in a file's content, as ELF files.

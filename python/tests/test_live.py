@@ -151,6 +151,21 @@ print(json.dumps([lines(before), lines(after), same, after == again, error]))
     assert error.startswith("'module'") or error.startswith("module"), error
 
 
+def test_waits_say_what_they_wait_for(environments, tmp_path):
+    object_ = ROOT / "test/fixtures/object/nested.gfx942.hsaco"
+    code = f"""
+import json, pathlib, siteline
+print(json.dumps(siteline.waits(pathlib.Path({os.fspath(object_)!r}).read_bytes())))
+"""
+    kernels = environments("iree").evaluate(code, tmp_path)
+    (exchange,) = [kernel for kernel in kernels if kernel["name"] == "exchange"]
+    assert exchange["chip"] == "gfx942" and exchange["total"] == 4 and exchange["hurries"] == []
+    awaited = [place["instruction"].split()[0] for wait in exchange["waits"] for place in wait["awaited"]]
+    assert any(name.startswith("s_load") for name in awaited) and any(name.startswith("ds_") for name in awaited)
+    failing = code.replace("print(json.dumps(", "try: siteline.waits(b'no object')\nexcept ValueError as error: print(json.dumps(str(error)))\n#")
+    assert "no code object" in environments("iree").evaluate(failing, tmp_path)
+
+
 def test_the_extension_links_no_llvm(tmp_path):
     wheel = next(WHEELS.glob("siteline-*.whl"))
     subprocess.run(["/usr/bin/python3", "-m", "zipfile", "-e", wheel, tmp_path], check=True)
