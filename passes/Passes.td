@@ -32,6 +32,9 @@ def SitelinePropagate : Pass<"siteline-propagate"> {
     functions to its site, the frame of its chain that a profiler should show.
     Frames outside the site stay as call sites; host frames, and frames of
     statements whose bodies a front end turned into functions, are left out.
+    The latter are known by the generated functions' names; where frames have
+    none, from the source, where it can be read: the line of an `if`, `for` or
+    `while` right outside a line of its body.
 
     The original location becomes metadata of a one-child fused location around
     the innermost frame, where `siteline-restore` finds it:

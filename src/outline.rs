@@ -1,10 +1,11 @@
-//! What a source file says about a line: the function around it.
+//! What a source file says about a line: the function and the control flow around it.
 //!
 //! Python is read with tree-sitter, which also gives an outline of files that are broken or
 //! newer than its grammar. Files of other languages have no outline.
 
 use std::ops::RangeInclusive;
 use std::path::Path;
+use std::rc::Rc;
 
 use rustc_hash::FxHashMap;
 use tree_sitter::{Node, Parser};
@@ -12,10 +13,20 @@ use tree_sitter::{Node, Parser};
 /// Longer source files are not read.
 const LONGEST: u64 = 16 << 20;
 
-/// The functions of a source text, outer ones first.
+/// The functions and control-flow statements of a source text, outer ones first.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct Outline {
     functions: Vec<Function>,
+    statements: Vec<Statement>,
+}
+
+/// An `if`, `elif`, `for` or `while`.
+#[derive(Clone, PartialEq, Eq, Debug)]
+struct Statement {
+    /// The line that it starts on.
+    line: u32,
+    /// The lines of its bodies, from the first of them to the statement's end.
+    bodies: RangeInclusive<u32>,
 }
 
 /// A function in a source text.
@@ -44,6 +55,8 @@ impl Outline {
             let inside = match node.kind() {
                 "function_definition" => outline.add_function(node, &outer, text),
                 "class_definition" => name_of(node, text).map(|name| format!("{outer}{name}.")),
+                "if_statement" | "elif_clause" => outline.add_statement(node, "consequence"),
+                "for_statement" | "while_statement" => outline.add_statement(node, "body"),
                 _ => None,
             };
             let inside = inside.unwrap_or(outer);
@@ -66,6 +79,23 @@ impl Outline {
         let prefix = format!("{name}.<locals>.");
         self.functions.push(Function { name, line: line(node.start_position().row), lines });
         Some(prefix)
+    }
+
+    /// Notes a statement whose first body is the field of that name.
+    fn add_statement(&mut self, node: Node<'_>, body: &str) -> Option<String> {
+        let first = line(node.child_by_field_name(body)?.start_position().row);
+        let bodies = first..=line(node.end_position().row);
+        self.statements.push(Statement { line: line(node.start_position().row), bodies });
+        None
+    }
+
+    /// Whether a control-flow statement starts on the line `statement` and has `line` in one of
+    /// its bodies, both in the same function.
+    pub fn is_around(&self, statement: u32, line: u32) -> bool {
+        let holds = |at: &Statement| at.line == statement && at.bodies.contains(&line);
+        line != statement
+            && self.statements.iter().any(holds)
+            && self.enclosing(statement) == self.enclosing(line)
     }
 
     /// The innermost function around a line.
@@ -93,17 +123,19 @@ fn line(row: usize) -> u32 {
 }
 
 /// The outlines of files, each read once.
-#[derive(Default)]
+#[derive(Default, Debug)]
 pub struct Outlines {
-    known: FxHashMap<String, Outline>,
+    known: FxHashMap<String, Rc<Outline>>,
 }
 
 impl Outlines {
     /// The outline of a file; of one that cannot be read, or is not Python, an empty one.
-    pub fn of(&mut self, path: &str) -> &Outline {
-        self.known.entry(path.into()).or_insert_with(|| {
-            read(Path::new(path)).map(|text| Outline::of_python(&text)).unwrap_or_default()
-        })
+    pub fn of(&mut self, path: &str) -> Rc<Outline> {
+        let outline = self.known.entry(path.into()).or_insert_with(|| {
+            let text = read(Path::new(path));
+            Rc::new(text.map(|text| Outline::of_python(&text)).unwrap_or_default())
+        });
+        outline.clone()
     }
 }
 
@@ -151,11 +183,41 @@ def other(): pass
     }
 
     #[test]
+    fn statements_are_around_their_bodies_in_the_same_function() {
+        let text = "\
+def k(n):
+    for i in range(
+            n):
+        a(i)
+        if i:
+            b(i)
+        elif n:
+            c(i)
+        else:
+            d(i)
+        def helper():
+            e(i)
+        while n: f(n)
+    g(n)
+";
+        let outline = Outline::of_python(text);
+        let around = |statement| -> Vec<u32> {
+            (1..=14).filter(|line| outline.is_around(statement, *line)).collect()
+        };
+        assert_eq!(around(2), [4, 5, 6, 7, 8, 9, 10, 13]);
+        assert_eq!(around(5), [6, 7, 8, 9, 10]);
+        assert_eq!(around(7), [8]);
+        for line in [1, 3, 4, 9, 11, 13, 14] {
+            assert!(around(line).is_empty(), "{line}");
+        }
+    }
+
+    #[test]
     fn broken_texts_and_missing_files_have_what_can_be_told() {
         let outline = Outline::of_python("def g():\n  y\n\ndef f(:\n  x = = 1\n");
         assert!(outline.named("g", 2).is_some());
         let mut outlines = Outlines::default();
-        assert_eq!(outlines.of("/nowhere/k.py"), &Outline::default());
-        assert_eq!(outlines.of("/dev/zero"), &Outline::default());
+        assert_eq!(*outlines.of("/nowhere/k.py"), Outline::default());
+        assert_eq!(*outlines.of("/dev/zero"), Outline::default());
     }
 }

@@ -206,6 +206,9 @@ fn totals(report: &KernelReport) -> String {
     row(unit, Some(report.instructions), None);
     row("prologue", Some(report.prologue), None);
     row("padding", Some(report.padding), None);
+    if let Some(calls) = report.calls.filter(|calls| *calls > 0) {
+        row("calls that stay calls", Some(calls), None);
+    }
     if report.debug_info {
         row("distinct lines", lines.lines, None);
         row("no row", lines.unmapped, lines.unmapped_share);

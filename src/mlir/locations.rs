@@ -1,5 +1,6 @@
 //! MLIR locations to chains and back, each distinct location once.
 
+use std::cell::RefCell;
 use std::ops::Deref;
 use std::rc::Rc;
 
@@ -8,6 +9,7 @@ use smallvec::{SmallVec, smallvec};
 
 use super::ir::{Attribute, Identifier, Ir, Loc, LocKind};
 use crate::chain::{ChainId, Chains, Frame, Sym};
+use crate::outline::Outlines;
 
 /// How many chains one location may stand for; of more, the first ones are kept.
 ///
@@ -102,6 +104,8 @@ pub struct Locations<'m> {
     ir: Ir<'m>,
     /// The chains of all locations read so far.
     pub chains: Chains,
+    /// What the sources that they name say of their lines.
+    pub outlines: Rc<RefCell<Outlines>>,
     /// The position of each location's reading, apart so that looking up touches little memory.
     index: FxHashMap<Loc<'m>, u32>,
     readings: Vec<Reading<'m>>,
@@ -119,6 +123,7 @@ impl<'m> Locations<'m> {
         Locations {
             ir,
             chains: Chains::new(),
+            outlines: Rc::default(),
             index: FxHashMap::default(),
             readings: Vec::new(),
             syms: FxHashMap::default(),

@@ -77,7 +77,8 @@ pub(super) fn sites_of<'m>(
     let definition = definition(locations, settings, function);
     let definition = definition.map(|chain| locations.chains.innermost(chain).line());
     let kernel = Kernel { symbol: function.symbol.as_deref(), definition };
-    let mut model = SiteModel::new(settings, kernel);
+    let outlines = locations.outlines.clone();
+    let mut model = SiteModel::new(settings, kernel).with_sources(&outlines);
     locations.reserve(slots.distinct.len());
     for slot in &slots.distinct {
         let reading = locations.read(slot.location);

@@ -18,7 +18,6 @@ use super::locations::{Locations, Status};
 use super::propagate;
 use crate::chain::{ChainId, Frame, Sym};
 use crate::object::dwarf::INFERRED_DISCRIMINATOR;
-use crate::outline::Outlines;
 use crate::site::{self, Settings};
 
 /// MLIR refuses the debug-info attributes.
@@ -103,7 +102,6 @@ struct Plan<'m> {
 
 struct Maker<'m> {
     locations: Locations<'m>,
-    outlines: Outlines,
     subprograms: Vec<Subprogram>,
     keys: FxHashMap<Key<'m>, usize>,
     scopes: Vec<Scope>,
@@ -114,7 +112,6 @@ impl<'m> Maker<'m> {
     fn new(ir: Ir<'m>) -> Self {
         Maker {
             locations: Locations::new(ir),
-            outlines: Outlines::default(),
             subprograms: Vec::new(),
             keys: FxHashMap::default(),
             scopes: Vec::new(),
@@ -203,7 +200,7 @@ impl<'m> Maker<'m> {
     /// source says, else after the line.
     fn inlined(&mut self, frame: Frame) -> usize {
         let chains = &mut self.locations.chains;
-        let outline = self.outlines.of(chains.str(frame.file));
+        let outline = self.locations.outlines.borrow_mut().of(chains.str(frame.file));
         let known = match frame.function {
             Some(name) => outline.named(chains.str(name), frame.line),
             None => outline.enclosing(frame.line),

@@ -14,7 +14,7 @@ use crate::leaf::Class;
 use crate::site::{Library, effective_lines};
 
 use super::ir::{IrKernel, Lost, share};
-use super::{CodeObject, Function, FunctionKind, Listing, Located, Role};
+use super::{CodeObject, Function, FunctionKind, Listing, Located, Role, waits};
 
 /// The version of the JSON that `siteline report`, `lines` and `diff` print.
 pub const SCHEMA: u32 = 1;
@@ -64,6 +64,9 @@ pub struct KernelReport {
     pub prologue: usize,
     /// Instructions of fill.
     pub padding: usize,
+    /// Calls of functions that stayed functions: what is in those keeps its own lines, and is
+    /// reported by itself. Null where nothing was disassembled.
+    pub calls: Option<usize>,
     /// What is known of the lines.
     #[serde(flatten)]
     pub lines: LineReport,
@@ -237,6 +240,10 @@ pub fn measure(measure: &Measure<'_>, chains: &Chains) -> KernelReport {
         instructions: code.len(),
         prologue: count(Role::Prologue),
         padding: count(Role::Padding),
+        calls: measure.listing.decoded.then(|| {
+            let calls = all.iter().filter(|located| waits::is_call(&located.instruction.mnemonic));
+            calls.count()
+        }),
         lines,
         leaves: leaves(measure, &code, has_debug, chains),
         ir: measure.ir.map(|ir| ir.lost(&shown(measure.listing), chains)),

@@ -30,6 +30,8 @@ pub use solve::{Drain, Note, Wait};
 
 use decode::Decoded;
 
+pub(in crate::object) use decode::is_call;
+
 /// An instruction as a disassembler prints it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Text<'a> {

@@ -4,7 +4,9 @@
 //! answers with [`Sites`]. This is the only module that knows a policy, what a host, library or
 //! control-flow frame is, and what makes a line ambiguous.
 
+use std::cell::RefCell;
 use std::fmt;
+use std::rc::Rc;
 use std::str::FromStr;
 
 use globset::{Glob, GlobMatcher, GlobSet, GlobSetBuilder};
@@ -12,6 +14,7 @@ use rustc_hash::FxHashMap;
 
 use crate::chain::{ChainId, Chains, Frame, Line, Sym};
 use crate::leaf::{Class, ClassSet, LeafTable};
+use crate::outline::{Outline, Outlines};
 
 /// How the site of a chain is chosen. See each variant; library frames are left out of all.
 #[derive(Clone, Default, Debug)]
@@ -269,6 +272,23 @@ pub struct SiteModel<'a> {
     uses: Vec<(ChainId, Class)>,
     /// By trimmed chain: the classes it was added for, as bits.
     added: Vec<u8>,
+    sources: Option<Sources<'a>>,
+}
+
+/// The sources that control-flow frames without names are recognised in.
+struct Sources<'a> {
+    outlines: &'a RefCell<Outlines>,
+    /// By file.
+    known: Vec<Option<Rc<Outline>>>,
+}
+
+impl Sources<'_> {
+    fn is_around(&mut self, chains: &Chains, statement: Frame, inner: Frame) -> bool {
+        statement.file == inner.file
+            && entry(&mut self.known, inner.file.index())
+                .get_or_insert_with(|| self.outlines.borrow_mut().of(chains.str(inner.file)))
+                .is_around(statement.line, inner.line)
+    }
 }
 
 /// The entry of a dense table, which grows as needed.
@@ -304,7 +324,14 @@ impl<'a> SiteModel<'a> {
         let own = kernel.definition.map(|line| line.file);
         let files = LibraryFiles { library: &settings.library, own, known: Vec::new() };
         let (trimmed, uses, added) = (Vec::new(), Vec::new(), Vec::new());
-        SiteModel { settings, kernel, files, trimmed, uses, added }
+        SiteModel { settings, kernel, files, trimmed, uses, added, sources: None }
+    }
+
+    /// Also recognises control-flow frames that have no function names, from the sources: a line
+    /// that starts an `if`, `for` or `while`, right outside a line of that statement's body.
+    pub fn with_sources(mut self, outlines: &'a RefCell<Outlines>) -> Self {
+        self.sources = Some(Sources { outlines, known: Vec::new() });
+        self
     }
 
     /// Counts a chain that something of `class` holds. Adding it again changes nothing.
@@ -327,7 +354,13 @@ impl<'a> SiteModel<'a> {
             let mut frames: Vec<Frame> = chains.frames(chain).collect();
             self.cut_host_frames(chains, &mut frames);
             self.drop_control_flow_frames(chains, &mut frames);
+            self.drop_statements(chains, &mut frames);
             chains.intern(frames).unwrap_or(chain)
+        } else if self.sources.is_some() && chains.outer(chain).is_some() {
+            let mut frames: Vec<Frame> = chains.frames(chain).collect();
+            let before = frames.len();
+            self.drop_statements(chains, &mut frames);
+            if frames.len() == before { chain } else { chains.intern(frames).unwrap_or(chain) }
         } else {
             chain
         };
@@ -355,6 +388,27 @@ impl<'a> SiteModel<'a> {
             let statement =
                 (level + 1..frames.len()).find(|&at| !self.files.contains(chains, frames[at].file));
             if let Some(statement) = statement {
+                frames[level].function = frames[statement].function;
+                frames.drain(level + 1..=statement);
+            }
+        }
+    }
+
+    /// The same for bodies whose generated functions have no names, by the sources.
+    fn drop_statements(&mut self, chains: &Chains, frames: &mut Vec<Frame>) {
+        let SiteModel { files, sources: Some(sources), .. } = self else { return };
+        let mut level = frames.len();
+        while level > 0 {
+            level -= 1;
+            let inner = frames[level];
+            if inner.function.is_some() || files.contains(chains, inner.file) {
+                continue;
+            }
+            let statement =
+                (level + 1..frames.len()).find(|&at| !files.contains(chains, frames[at].file));
+            if let Some(statement) = statement
+                && sources.is_around(chains, frames[statement], inner)
+            {
                 frames[level].function = frames[statement].function;
                 frames.drain(level + 1..=statement);
             }

@@ -37,6 +37,15 @@ gpu.module @m {
     // One original in a one-child fused location is history: the child is shown.
     // CHECK: store {{.*}} !dbg ![[SITE:[0-9]+]]
     llvm.store volatile %c, %p : i32, !llvm.ptr<1> loc(fused<loc(callsite("h.py":8:1 at "k.py":30:1))>["k.py":30:1])
+    // Two sites with their originals, merged into one by CSE: their common line.
+    // CHECK: store {{.*}} !dbg ![[MERGED:[0-9]+]]
+    llvm.store volatile %c, %p : i32, !llvm.ptr<1> loc(fused[fused<loc(callsite("h.py":8:1 at "k.py":31:1))>["k.py":31:1], fused<loc(callsite("h.py":9:1 at "k.py":31:1))>["k.py":31:1]])
+    // One number in two files: two lines, of which the first is shown, in its own file.
+    // CHECK: store {{.*}} !dbg ![[FILES:[0-9]+]]
+    llvm.store volatile %c, %p : i32, !llvm.ptr<1> loc(fused["g.py":32:1, "k.py":32:1])
+    // A caller in a file of its own stays in it.
+    // CHECK: store {{.*}} !dbg ![[OTHER:[0-9]+]]
+    llvm.store volatile %c, %p : i32, !llvm.ptr<1> loc(callsite("h.py":9:1 at callsite("g.py":33:1 at "k.py":34:1)))
     // Unknown: no line.
     // CHECK: store volatile i32 1, ptr addrspace(1) %{{[0-9]+}}, align 4{{$}}
     llvm.store volatile %c, %p : i32, !llvm.ptr<1> loc(unknown)
@@ -66,6 +75,14 @@ gpu.module @m {
   // CHECK-DAG: ![[META]] = !DILocation(line: 7, column: 1, scope: ![[H7:[0-9]+]], inlinedAt: ![[AT29:[0-9]+]])
   // CHECK-DAG: ![[AT29]] = !DILocation(line: 29, column: 1, scope: ![[K]])
   // CHECK-DAG: ![[SITE]] = !DILocation(line: 30, column: 1, scope: ![[K]])
+  // CHECK-DAG: ![[MERGED]] = !DILocation(line: 31, column: 1, scope: ![[K]])
+  // CHECK-DAG: ![[FILES]] = !DILocation(line: 32, column: 1, scope: ![[G:[0-9]+]])
+  // CHECK-DAG: ![[G]] = distinct !DILexicalBlockFile(scope: ![[K]], file: ![[GFILE:[0-9]+]],
+  // CHECK-DAG: ![[GFILE]] = !DIFile(filename: "g.py",
+  // CHECK-DAG: ![[OTHER]] = !DILocation(line: 9, column: 1, scope: ![[H9:[0-9]+]], inlinedAt: ![[AT33:[0-9]+]])
+  // CHECK-DAG: ![[AT33]] = !DILocation(line: 33, column: 1, scope: ![[G33:[0-9]+]], inlinedAt: ![[AT34:[0-9]+]])
+  // CHECK-DAG: ![[G33]] = distinct !DISubprogram(name: "g.py:33", {{.*}}file: ![[GFILE]],
+  // CHECK-DAG: ![[AT34]] = !DILocation(line: 34, column: 1, scope: ![[K]])
   // CHECK-DAG: ![[CALL]] = !DILocation(line: 10, scope: ![[K]])
 }
 // The children of a fused location are kept.

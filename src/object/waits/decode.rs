@@ -81,6 +81,11 @@ fn scalar(text: &Text<'_>, family: Family) -> Decoded {
     issue(scalar_memory(mnemonic, family))
 }
 
+/// Whether an instruction calls a function: it keeps where to come back to.
+pub(in crate::object) fn is_call(mnemonic: &str) -> bool {
+    matches!(mnemonic, "s_swappc_b64" | "s_swap_pc_i64" | "s_call_b64" | "s_call_i64")
+}
+
 fn flow(text: &Text<'_>) -> Option<Flow> {
     let mnemonic = text.mnemonic;
     let target = |operand: usize| distance(text.operands.split(',').nth(operand)?);
@@ -90,7 +95,7 @@ fn flow(text: &Text<'_>) -> Option<Flow> {
         "s_setpc_b64" | "s_set_pc_i64" | "s_cbranch_join" | "s_cbranch_g_fork" => Flow::Indirect,
         "s_add_pc_i64" => Flow::Jump(number(text.operands).map(|bytes| bytes.div_euclid(4))),
         "s_cbranch_i_fork" => Flow::Branch(target(1)),
-        "s_swappc_b64" | "s_swap_pc_i64" | "s_call_b64" | "s_call_i64" => Flow::Call,
+        _ if is_call(mnemonic) => Flow::Call,
         _ if mnemonic.starts_with("s_cbranch_") => Flow::Branch(target(0)),
         _ if mnemonic.starts_with("s_endpgm") || mnemonic.starts_with("s_rfe") => Flow::End,
         _ => return None,
