@@ -107,6 +107,33 @@ print(json.dumps(errors))
     assert "json" in found[4][1]
 
 
+def test_a_library_that_lacks_functions_is_refused_by_name(environments, tmp_path):
+    package = tmp_path / "half"
+    package.mkdir()
+    (package / "__init__.py").write_text("")
+    (tmp_path / "half.c").write_text(
+        "void *mlirOperationGetContext(void *op) { return op; }\n"
+        "void *mlirOperationGetLocation(void *op) { return op; }\n")
+    library = package / "libHalf.so"
+    subprocess.run(["clang-22", "-shared", "-fPIC", "-o", library, tmp_path / "half.c"], check=True)
+    code = f"""
+import ctypes, json, sys, types
+import half, siteline
+ctypes.CDLL({os.fspath(library)!r})
+new = ctypes.pythonapi.PyCapsule_New
+new.restype, new.argtypes = ctypes.py_object, [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p]
+name = ctypes.create_string_buffer(b"half.ir.Operation._CAPIPtr")
+op = types.SimpleNamespace(_CAPIPtr=new(1, name, None))
+try:
+    siteline.rewrite(op)
+except siteline.ProviderError as error:
+    print(json.dumps(str(error)))
+"""
+    error = environments("iree").evaluate(code, tmp_path)
+    assert os.fspath(library) in error and "mlirOperationSetLocation" in error and "'half'" in error
+    assert "mlirOperationGetContext" not in error
+
+
 def test_threads_rewrite_their_own_contexts(binding, tmp_path):
     found = evaluate(binding, tmp_path, """
 import threading
