@@ -22,7 +22,7 @@ pub const SITE_MARK: &str = "siteline.site";
 /// Metadata of a location that was chosen for an operation without one.
 pub const INFERRED_MARK: &str = "siteline.inferred";
 
-/// The chains that one location stands for, each once, at most [`MAX_CHAINS`].
+/// The chains that one location stands for, each once, and of many the first.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct ChainList(List);
 
