@@ -13,6 +13,7 @@ use crate::object::{CodeObject, Contained, ObjectError, repack};
 use crate::site::Settings;
 
 mod fill;
+mod names;
 mod plan;
 mod rows;
 
@@ -28,7 +29,7 @@ pub struct Options {
     /// The file and line of the kernel function, where the debug information does not say it.
     pub definition: Option<(String, u32)>,
     /// The text of a source by its path in the debug information, to find the kernel function
-    /// in where nothing else says where it is.
+    /// in where nothing else says where it is, and the names of helpers that are named after it.
     pub text: Option<Box<SourceText>>,
     /// What tells the classes of instructions; without it, all count as `other`.
     pub disassembler: Option<&'static dyn Disassembler>,
@@ -59,6 +60,8 @@ pub struct Summary {
     pub instructions: usize,
     /// Instructions that got another one's line.
     pub filled: usize,
+    /// Inlined functions that got the name that their source has, instead of the kernel's.
+    pub named: usize,
     /// Line rows before.
     pub rows_before: usize,
     /// Line rows after.
@@ -75,6 +78,7 @@ impl Default for Summary {
             refined_before: 0,
             instructions: 0,
             filled: 0,
+            named: 0,
             rows_before: 0,
             rows_after: 0,
             decoded: true,
@@ -133,10 +137,11 @@ fn refine_object(
     summary.objects += 1;
     summary.rows_before += count_rows(&editable);
     summary.refined_before += usize::from(editable.programs.iter().all(|program| program.refined));
-    let steps = plan::steps(&object, &editable, options, &mut chains, summary);
+    let (steps, names) = plan::steps(&object, &editable, options, &mut chains, summary);
+    summary.named += names.len();
     let moves = rows::apply(&mut editable, &steps);
     summary.rows_after += count_rows(&editable);
-    let new = editable.write(&object.elf, &moves).map_err(|fault| fault.of(&*label))?;
+    let new = editable.write(&object.elf, &moves, &names).map_err(|fault| fault.of(&*label))?;
     let difference = match identity::compare(&old, &new, Extent::Loaded) {
         Ok(None) => return Ok(new),
         Ok(Some(difference)) => difference.to_string(),

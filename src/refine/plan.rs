@@ -6,10 +6,11 @@ use smallvec::SmallVec;
 use crate::chain::{ChainId, Chains, Frame, Line, Sym};
 use crate::leaf::Class;
 use crate::object::dwarf::INFERRED_DISCRIMINATOR;
-use crate::object::dwarf::write::{Editable, Place, Program};
+use crate::object::dwarf::write::{Editable, Names, Place, Program};
 use crate::object::{CodeObject, Lister, Listing, Located, Role, definition};
 use crate::site::{Kernel, SiteModel, Sites};
 
+use super::names::Namer;
 use super::{Options, Summary, fill};
 
 /// What the addresses of an instruction shall show.
@@ -39,19 +40,23 @@ pub(super) struct Planned<'l> {
     pub(super) missing: bool,
 }
 
-/// The steps of all functions of an object, by address.
+/// The steps of all functions of an object, by address, and the names of helpers.
 pub(super) fn steps(
     object: &CodeObject,
     editable: &Editable,
     options: &Options,
     chains: &mut Chains,
     summary: &mut Summary,
-) -> Vec<Step> {
+) -> (Vec<Step>, Names) {
     let index = RowIndex::of(&editable.programs);
     let lister = Lister { disassembler: options.disassembler, table: &options.settings.table };
     let mut steps = Vec::new();
+    let mut namer = options.text.as_deref().map(Namer::new);
     for function in &object.functions {
         let listing = lister.list(object, function, chains);
+        if let Some(namer) = &mut namer {
+            namer.add(editable, function, &listing, chains);
+        }
         let given = options.definition.as_ref().map(|(file, line)| (file.as_str(), *line));
         let mut text = |path: &str| options.text.as_ref()?(path);
         let mut origins = definition::Origins { text: &mut text, given };
@@ -74,7 +79,7 @@ pub(super) fn steps(
     }
     steps.sort_by_key(|step| step.start);
     steps.dedup_by_key(|step| step.start);
-    steps
+    (steps, namer.map(Namer::finish).unwrap_or_default())
 }
 
 struct Planner<'p> {

@@ -17,15 +17,20 @@ use super::read::{DEBUG_CAP, MOST_UNITS, section_data, section_of};
 mod abbreviations;
 mod leb;
 pub(crate) mod lines;
+mod names;
 mod ranges;
 pub(crate) mod tree;
 
 pub(crate) use lines::{Place, Program, Row, Sequence};
+pub(crate) use names::Names;
 pub(crate) use ranges::Move;
 pub(crate) use tree::Tree;
 
 /// Sections whose offsets into a rewritten one siteline does not patch.
 const POINTING: [&str; 3] = [".debug_types", ".debug_macro", ".debug_tu_index"];
+
+/// Sections that list the names in `.debug_info`; with one, names stay as they are.
+const INDICES: [&str; 3] = [".debug_names", ".debug_pubnames", ".debug_gnu_pubnames"];
 
 /// The line programs and entries of a code object, to be changed.
 pub(crate) struct Editable {
@@ -113,11 +118,17 @@ impl Editable {
         Ok(Some(Editable { programs, tree, sections }))
     }
 
-    /// The ELF file with the programs as they now are, and with ranges moved between entries.
+    /// The ELF file with the programs as they now are, with ranges moved between entries, and
+    /// with other names for inlined functions.
     ///
     /// # Errors
     /// An entry cannot hold its new ranges.
-    pub(crate) fn write(mut self, elf: &Elf, moves: &[Move]) -> Result<Vec<u8>, Fault> {
+    pub(crate) fn write(
+        mut self,
+        elf: &Elf,
+        moves: &[Move],
+        names: &Names,
+    ) -> Result<Vec<u8>, Fault> {
         let before = self.sections.clone();
         let mut take = |id| self.sections.remove(&id).unwrap_or_default();
         let mut info = take(SectionId::DebugInfo);
@@ -141,7 +152,12 @@ impl Editable {
             old_lists: &mut old_lists,
             lists: &mut lists,
         };
-        ranges::rewrite(&self.tree, moves, &mut sections)?;
+        let replacements = ranges::rewrite(&self.tree, moves, &mut sections)?;
+        let mut changes = abbreviations::Changes { replacements, ..Default::default() };
+        if INDICES.iter().all(|name| elf.section(name).is_none()) {
+            names::rename(&self.tree, names, &mut sections, &mut changes)?;
+        }
+        abbreviations::replace(&self.tree, &changes, &mut sections)?;
         let after = [
             (SectionId::DebugInfo, info),
             (SectionId::DebugAbbrev, abbreviations),
@@ -196,7 +212,7 @@ mod tests {
             let before = read(&elf);
             assert!(before.iter().flatten().any(|sequence| sequence.rows.len() > 4));
             let editable = Editable::read(&elf).unwrap().unwrap();
-            let bytes = editable.write(&elf, &[]).unwrap();
+            let bytes = editable.write(&elf, &[], &Names::new()).unwrap();
             assert_eq!(read(&Elf::parse(bytes.into()).unwrap()), before, "DWARF {version}");
         }
     }
@@ -226,7 +242,7 @@ mod tests {
         let end = rows[rows.len() - 1].address + 6;
         let sequence = Sequence { rows, end, end_isa: 1 };
         editable.programs[0].sequences = vec![sequence.clone(), sequence.clone()];
-        let bytes = editable.write(&elf, &[]).unwrap();
+        let bytes = editable.write(&elf, &[], &Names::new()).unwrap();
         let again = Editable::read(&Elf::parse(bytes.into()).unwrap()).unwrap().unwrap();
         assert_eq!(again.programs[0].sequences, [sequence.clone(), sequence]);
     }

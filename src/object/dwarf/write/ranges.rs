@@ -10,7 +10,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::object::error::{Fault, Problem};
 
-use super::abbreviations::{self, Replacement};
+use super::abbreviations::{Replacement, Replacements};
 use super::leb;
 use super::tree::{Field, Node, Tree, section};
 
@@ -37,20 +37,20 @@ fn unsupported(node: &Node, what: &'static str) -> Fault {
     Fault::within(section(), node.entry as u64, Problem::Unsupported(what.into()))
 }
 
-/// Moves ranges between nodes.
+/// Moves ranges between nodes, and tells which abbreviations are to be replaced.
 pub(super) fn rewrite(
     tree: &Tree,
     moves: &[Move],
     sections: &mut Sections<'_>,
-) -> Result<(), Fault> {
+) -> Result<Replacements, Fault> {
     let changed = changed(tree, moves);
     if changed.is_empty() {
-        return Ok(());
+        return Ok(Replacements::default());
     }
     let converted = to_convert(tree, &changed);
     let mut writer = Writer { tree, sections, lists: NewLists::default() };
     let parted = writer.part(&changed)?;
-    let mut replacements = FxHashMap::default();
+    let mut replacements = Replacements::default();
     for (at, node) in tree.nodes.iter().enumerate() {
         let key = (tree.units[node.unit as usize].abbreviations.value, node.code);
         let new = changed.get(&(at as u32));
@@ -63,7 +63,7 @@ pub(super) fn rewrite(
         }
     }
     writer.finish();
-    abbreviations::replace(tree, &replacements, sections)
+    Ok(replacements)
 }
 
 /// The new ranges of the nodes that get other ones.

@@ -24,6 +24,8 @@ pub(crate) struct Node {
     pub(super) low: Option<Field>,
     pub(super) high: Option<Field>,
     pub(super) list: Option<Field>,
+    /// Where the entry says which function it is a copy of.
+    pub(super) origin: Option<Field>,
     /// Where an inlined function was called.
     pub(crate) call: Option<Place>,
     first: u32,
@@ -43,6 +45,12 @@ pub(super) struct Field {
 /// What matters of a unit.
 #[derive(Debug)]
 pub(super) struct Unit {
+    /// Where it starts in `.debug_info`.
+    pub(super) start: usize,
+    /// Where the list of its outermost entries ends.
+    pub(super) close: Option<usize>,
+    /// A code that its abbreviations leave free.
+    pub(super) free_code: u64,
     pub(super) version: u16,
     pub(super) wide: bool,
     pub(super) address_size: u8,
@@ -113,7 +121,12 @@ impl Tree {
             form: gimli::DW_FORM_sec_offset,
             value: header.debug_abbrev_offset().0 as u64,
         };
+        let table = unit.abbreviations.clone();
+        let free_code = (1..).find(|code| table.get(*code).is_none()).unwrap_or_default();
         self.units.push(Unit {
+            start,
+            close: None,
+            free_code,
             version: header.version(),
             wide,
             address_size: header.address_size(),
@@ -125,15 +138,20 @@ impl Tree {
             list: None,
             program,
         });
-        let table = unit.abbreviations.clone();
         let mut entries =
             header.entries_raw(&table, None).map_err(|error| malformed(start, error))?;
         let mut open: Vec<(isize, u32)> = Vec::new();
+        let mut close = None;
         while !entries.is_empty() {
             let depth = entries.next_depth();
             let at = start + entries.next_offset().0;
             let node = self.read_entry(dwarf, unit, &mut entries, start);
-            let Some(mut node) = node.map_err(|error| malformed(at, error))? else { continue };
+            let Some(mut node) = node.map_err(|error| malformed(at, error))? else {
+                if (depth, entries.next_depth()) == (1, 0) {
+                    close.get_or_insert(at);
+                }
+                continue;
+            };
             while open.pop_if(|(outer, _)| *outer >= depth).is_some() {}
             if self.nodes.len() == MOST_NODES || self.pieces.len() > MOST_NODES {
                 let what = Problem::TooMuchWork("the tree of inlined functions");
@@ -142,6 +160,9 @@ impl Tree {
             node.parent = open.last().map(|(_, node)| *node);
             open.push((depth, self.nodes.len() as u32));
             self.nodes.push(node);
+        }
+        if let Some(unit) = self.units.last_mut() {
+            unit.close = close;
         }
         Ok(())
     }
@@ -166,7 +187,7 @@ impl Tree {
         }
         let first = self.pieces.len() as u32;
         let (mut low, mut high, mut list) = (None, None, None);
-        let (mut stmt_list, mut lists_base) = (None, None);
+        let (mut stmt_list, mut lists_base, mut origin) = (None, None, None);
         let (mut low_value, mut high_value, mut list_value) = (None, None, None);
         let mut call = Place { file: 0, line: 0, column: 0, discriminator: 0 };
         for spec in specs {
@@ -183,6 +204,7 @@ impl Tree {
                 gimli::DW_AT_ranges => (list, list_value) = (field, Some(value)),
                 gimli::DW_AT_stmt_list => stmt_list = field,
                 gimli::DW_AT_rnglists_base => lists_base = field,
+                gimli::DW_AT_abstract_origin => origin = field,
                 gimli::DW_AT_call_file => call.file = narrow,
                 gimli::DW_AT_call_line => call.line = narrow,
                 gimli::DW_AT_call_column => call.column = narrow,
@@ -223,6 +245,7 @@ impl Tree {
             low,
             high,
             list,
+            origin,
             call: inlined.then_some(call),
             first,
             last: self.pieces.len() as u32,
@@ -262,6 +285,8 @@ fn number(value: &AttributeValue<Slice<'_>>) -> u64 {
         AttributeValue::DebugAddrIndex(index) => index.0 as u64,
         AttributeValue::FileIndex(index) => index,
         AttributeValue::Addr(address) => address,
+        AttributeValue::UnitRef(offset) => offset.0 as u64,
+        AttributeValue::DebugInfoRef(offset) => offset.0 as u64,
         ref other => other.udata_value().unwrap_or(0),
     }
 }
