@@ -115,6 +115,28 @@ fn debug_sections_do_not_count_where_one_object_has_them() {
 }
 
 #[test]
+fn bundles_are_compared_entry_by_entry() {
+    let fixture = |name: &str| {
+        let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR"));
+        root.join("test/fixtures/object").join(name).display().to_string()
+    };
+    let compare = |a: &str, b: &str| {
+        let ran = siteline(&["verify", &fixture(a), &fixture(b)]);
+        (ran.status.code(), String::from_utf8(ran.stdout).expect("UTF-8"))
+    };
+    let (status, said) = compare("zstd.hipfb", "zstd2.hipfb");
+    assert_eq!(status, Some(0), "{said}");
+    for chip in ["gfx942", "gfx1100"] {
+        let entry = format!("zstd2.hipfb, entry hipv4-amdgcn-amd-amdhsa--{chip} ");
+        assert!(said.contains(&entry), "{said}");
+    }
+    assert!(said.ends_with("identical\n"), "{said}");
+    let (status, said) = compare("nested.gfx942.hsaco", "zstd.hipfb");
+    assert_eq!(status, Some(1), "{said}");
+    assert!(said.contains("holds 2"), "{said}");
+}
+
+#[test]
 fn what_is_no_code_object_is_an_error() {
     let built = build(&[]);
     let text = built.folder.path().join("text");
