@@ -1,9 +1,8 @@
-//! Sections of an ELF file replaced, with nothing moved that is loaded.
+//! Sections of an ELF file replaced, with nothing else of it moved.
 //!
 //! A section that got no bigger is overwritten where it is. A bigger one is put at the end of
 //! the file, and its header says so; what was its place is then zero. A section that is new
-//! gets a name in a longer string table and a header in a longer table, both at the end. At last
-//! debug sections close up, so that few holes are left.
+//! gets a name in a longer string table and a header in a longer table, both at the end.
 
 use std::borrow::Cow;
 use std::io::Write as _;
@@ -24,13 +23,9 @@ const SECTION_SIZE: usize = 64;
 const PROGRAM_SIZE: usize = 56;
 const SHT_PROGBITS: u32 = 1;
 const PT_LOAD: u64 = 1;
-const SHT_NOBITS: u64 = 8;
-const SHF_ALLOC: u64 = 1 << 1;
 const SHF_COMPRESSED: u64 = 1 << 11;
 /// Where new data starts, in bytes.
 const ALIGNMENT: usize = 8;
-/// More than sections that are not loaded are ever aligned to.
-const MOST_ALIGNMENT: usize = 4096;
 
 /// Fields of the ELF header, by offset.
 mod header {
@@ -43,11 +38,8 @@ mod header {
 
 /// Fields of a section header, by offset.
 mod entry {
-    pub(super) const KIND: usize = 4;
-    pub(super) const FLAGS: usize = 8;
     pub(super) const OFFSET: usize = 24;
     pub(super) const SIZE: usize = 32;
-    pub(super) const ALIGNMENT: usize = 48;
 }
 
 /// The file with sections replaced.
@@ -66,16 +58,7 @@ pub(crate) fn rewrite(elf: &Elf, changes: &[Change]) -> Result<Vec<u8>, Fault> {
             None => file.add(change)?,
         }
     }
-    let packed = file.without_holes();
-    Ok(packed.unwrap_or(file.bytes))
-}
-
-/// A section behind the loaded part, or the table of section headers.
-struct Part {
-    start: usize,
-    size: usize,
-    alignment: usize,
-    section: Option<usize>,
+    Ok(file.bytes)
 }
 
 struct File<'e> {
@@ -155,123 +138,6 @@ impl File<'_> {
             field(0, 4) == Some(PT_LOAD) && field(8, 8).zip(field(32, 8)).is_some_and(range)
         });
         !(sections || tables || loaded || meets(programs, program_count * PROGRAM_SIZE))
-    }
-
-    /// The file with its debug sections, and what else was put at the end, in as few bytes as
-    /// the sections that stay where they are leave room for. `None` where bytes that are in no
-    /// section would be lost, or nothing would be won.
-    fn without_holes(&self) -> Option<Vec<u8>> {
-        let count = number(&self.bytes, header::SECTION_COUNT, 2)? as usize;
-        let (mut loaded, mut fixed, mut movable) =
-            (self.end_of_programs()?, Vec::new(), Vec::new());
-        for index in 0..count {
-            let at = self.table + index * SECTION_SIZE;
-            let field = |offset, size| number(&self.bytes, at + offset, size);
-            let part = Part {
-                start: usize::try_from(field(entry::OFFSET, 8)?).ok()?,
-                size: usize::try_from(field(entry::SIZE, 8)?).ok()?,
-                alignment: usize::try_from(field(entry::ALIGNMENT, 8)?).ok()?.max(1),
-                section: Some(index),
-            };
-            if part.size == 0 || field(entry::KIND, 4)? == SHT_NOBITS {
-                continue;
-            }
-            if field(entry::FLAGS, 8)? & SHF_ALLOC != 0 {
-                loaded = loaded.max(part.start.checked_add(part.size)?);
-            } else if part.alignment <= MOST_ALIGNMENT && self.may_move(index) {
-                movable.push(part);
-            } else {
-                fixed.push(part);
-            }
-        }
-        let (start, size) = (self.table, count * SECTION_SIZE);
-        let table = Part { start, size, alignment: ALIGNMENT, section: None };
-        if self.number(header::SECTIONS, 8).ok()? == self.elf_table() {
-            &mut fixed
-        } else {
-            &mut movable
-        }
-        .push(table);
-        let all = || fixed.iter().chain(&movable).map(|part| part.start..part.start + part.size);
-        if !self.holds_all(loaded, all().collect())? {
-            return None;
-        }
-        fixed.retain(|part| part.start >= loaded);
-        let mut taken: Vec<Range<usize>> =
-            fixed.iter().map(|part| part.start..part.start + part.size).collect();
-        taken.sort_unstable_by_key(|range| range.start);
-        // The largest first, each in the first place with room for it.
-        movable.sort_by_key(|part| (std::cmp::Reverse(part.size), part.section));
-        let mut out = self.bytes.get(..loaded)?.to_vec();
-        let mut moved = Vec::new();
-        for part in &movable {
-            let (mut at, mut next) = (loaded.checked_next_multiple_of(part.alignment)?, 0);
-            while let Some(range) = taken.get(next).filter(|range| range.start < at + part.size) {
-                at = range.end.max(at).checked_next_multiple_of(part.alignment)?;
-                next += 1;
-            }
-            taken.insert(next, at..at + part.size);
-            moved.push((at, part));
-        }
-        moved.extend(fixed.iter().map(|part| (part.start, part)));
-        let end = taken.last()?.end;
-        if end >= self.bytes.len() {
-            return None;
-        }
-        out.resize(end, 0);
-        for (at, part) in &moved {
-            let bytes = self.bytes.get(part.start..part.start + part.size)?;
-            out.get_mut(*at..at + part.size)?.copy_from_slice(bytes);
-        }
-        let table = moved.iter().find(|(_, part)| part.section.is_none())?.0;
-        for (start, part) in &moved {
-            let at = part
-                .section
-                .map_or(header::SECTIONS, |index| table + index * SECTION_SIZE + entry::OFFSET);
-            out.get_mut(at..at + 8)?.copy_from_slice(&(*start as u64).to_le_bytes());
-        }
-        Some(out)
-    }
-
-    /// Where the section headers were.
-    fn elf_table(&self) -> usize {
-        number(self.elf.data(), header::SECTIONS, 8).unwrap_or(0) as usize
-    }
-
-    /// Whether a section may lie anywhere: debug sections, and those that were moved already.
-    fn may_move(&self, index: usize) -> bool {
-        let is_debug = |section: &Section| {
-            section.name.starts_with(".debug_") || section.name.starts_with(".zdebug_")
-        };
-        self.moved.contains(&index) || self.elf.sections.get(index).is_none_or(is_debug)
-    }
-
-    /// Whether all bytes from a place on that are not zero are in one of the ranges, which do
-    /// not overlap.
-    fn holds_all(&self, from: usize, mut ranges: Vec<Range<usize>>) -> Option<bool> {
-        ranges.retain(|range| range.start >= from);
-        ranges.sort_unstable_by_key(|range| range.start);
-        ranges.push(self.bytes.len()..self.bytes.len());
-        let mut at = from;
-        for range in ranges {
-            if range.start < at || self.bytes.get(at..range.start)?.iter().any(|&b| b != 0) {
-                return Some(false);
-            }
-            at = range.end;
-        }
-        Some(true)
-    }
-
-    /// The end of what the program headers name, and of the headers themselves.
-    fn end_of_programs(&self) -> Option<usize> {
-        let programs = usize::try_from(number(&self.bytes, header::PROGRAMS, 8)?).ok()?;
-        let count = number(&self.bytes, header::PROGRAM_COUNT, 2)? as usize;
-        let mut end = HEADER_SIZE.max(programs.checked_add(count * PROGRAM_SIZE)?);
-        for at in (0..count).map(|index| programs + index * PROGRAM_SIZE) {
-            let (start, size) = (number(&self.bytes, at + 8, 8)?, number(&self.bytes, at + 32, 8)?);
-            end = end.max(usize::try_from(start.checked_add(size)?).ok()?);
-        }
-        Some(end)
     }
 
     /// Puts data at the end of the file.
