@@ -205,6 +205,60 @@ fn three_inline_levels_become_one_site_with_its_callers() {
     }
 }
 
+/// The examples as the driver compiles them, with whole chains and with sites.
+#[cfg(feature = "llvm")]
+#[test]
+fn all_examples_are_refined() {
+    let examples = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples");
+    let folder = Folder::new();
+    let out = folder.path("example.hsaco");
+    for (name, chips) in [
+        ("flash_attention", &["gfx90a", "gfx942", "gfx950"][..]),
+        ("pingpong_gemm", &["gfx942", "gfx950"]),
+        ("shared_helpers", &["gfx90a", "gfx942", "gfx950"]),
+        ("shared_helpers_noinline", &["gfx942"]),
+        ("wmma_gemm_gfx1100", &["gfx1100"]),
+        ("wmma_gemm_gfx1201", &["gfx1201"]),
+        ("wmma_gemm_gfx1250", &["gfx1250"]),
+    ] {
+        for (chip, sites) in
+            chips.iter().flat_map(|chip| [(chip, None), (chip, Some("--no-sites"))])
+        {
+            let mut compile = siteline();
+            compile.arg("compile").arg(examples.join(name).with_extension("mlir"));
+            run(compile.args(["--chip", chip, "-g", "-o"]).arg(&out).args(sites));
+            let object = fs::read(&out).unwrap();
+            check(&object, &Options::default());
+            check(&object, &filled());
+        }
+    }
+}
+
+/// FlyDSL's and Triton's own objects, from the folder that `tools/kernels.sh` fills.
+#[test]
+fn objects_of_real_front_ends_are_refined() {
+    let folder = std::env::var_os("SITELINE_KERNELS").map_or_else(
+        || Path::new(env!("CARGO_MANIFEST_DIR")).join("target/kernels"),
+        PathBuf::from,
+    );
+    let mut checked = 0;
+    for front_end in ["flydsl-0.1.8", "flydsl-0.5.0", "triton"] {
+        let Ok(entries) = fs::read_dir(folder.join(front_end)) else { continue };
+        for path in entries.map(|entry| entry.unwrap().path()) {
+            if path.extension().is_some_and(|extension| extension == "hsaco") {
+                let object = fs::read(&path).unwrap();
+                check(&object, &Options::default());
+                check(&object, &filled());
+                checked += 1;
+            }
+        }
+    }
+    if checked == 0 {
+        eprintln!("skipped: no code objects in '{}': run tools/kernels.sh", folder.display());
+    }
+    println!("{checked} objects");
+}
+
 #[test]
 fn compressed_sections_stay_compressed() {
     let folder = Folder::new();
