@@ -25,6 +25,7 @@ pub mod metrics;
 mod place;
 pub(crate) mod repack;
 pub(crate) mod rewrite;
+pub(crate) mod shrink;
 pub mod waits;
 
 use crate::chain::Chains;

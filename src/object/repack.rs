@@ -2,7 +2,8 @@
 //!
 //! What is around a code object stays as it is but for sizes and places. A bundle's entries
 //! keep their order and their alignment; a compressed bundle is compressed in the same way. In
-//! a host's fat binary, whose place in memory is fixed, a bundle must fit where it was.
+//! a host's fat binary, whose place in memory is fixed, a bundle must fit where it was: one that
+//! got too big is packed more closely, and if need be its debug sections are compressed.
 
 use std::borrow::Cow;
 use std::io::Write as _;
@@ -16,6 +17,8 @@ use super::elf::{self, Elf};
 use super::embedded;
 use super::error::{Fault, ObjectError, Problem};
 use super::inflate::{Allowance, Compression};
+use super::shrink::shrink;
+use crate::identity::{self, Extent};
 
 /// The most that entries of a bundle are aligned to.
 const PAGE: u64 = 4096;
@@ -29,7 +32,7 @@ pub(crate) fn rewrite<E: From<ObjectError>>(
     data: Vec<u8>,
     new: &mut dyn FnMut(Contained) -> Result<Vec<u8>, E>,
 ) -> Result<Vec<u8>, E> {
-    let mut repacker = Repacker { allowance: Allowance::default(), new, count: 0 };
+    let mut repacker = Repacker::new(new);
     let out = repacker.file(label, None, &data.into())?;
     match repacker.count {
         0 => Err(Fault::new(0, Problem::NothingInside).of(label).into()),
@@ -41,9 +44,15 @@ struct Repacker<'n, E> {
     allowance: Allowance,
     new: &'n mut dyn FnMut(Contained) -> Result<Vec<u8>, E>,
     count: usize,
+    /// Whether everything is to be as small as can be.
+    smallest: bool,
 }
 
-impl<E: From<ObjectError>> Repacker<'_, E> {
+impl<'n, E: From<ObjectError>> Repacker<'n, E> {
+    fn new(new: &'n mut dyn FnMut(Contained) -> Result<Vec<u8>, E>) -> Self {
+        Repacker { allowance: Allowance::default(), new, count: 0, smallest: false }
+    }
+
     fn file(&mut self, label: &str, entry: Option<&str>, data: &Bytes) -> Result<Vec<u8>, E> {
         if elf::is_elf(data) {
             self.elf(label, entry, data)
@@ -108,14 +117,7 @@ impl<E: From<ObjectError>> Repacker<'_, E> {
                 return Err(Fault::malformed(offset + at as u64, what).of(label).into());
             };
             let room = next(at + size as usize) - at;
-            if new.len() > room {
-                let what = format!(
-                    "the refined code takes {} bytes and has room for {room}: refine it before \
-                     it is linked into the host's file",
-                    new.len()
-                );
-                return Err(Fault::new(0, Problem::Unsupported(what.into())).of(place).into());
-            }
+            let new = fitted(&place, new, room)?;
             out[at..at + new.len()].copy_from_slice(&new);
             at += room;
         }
@@ -134,12 +136,12 @@ impl<E: From<ObjectError>> Repacker<'_, E> {
             return Err(fault(Fault::malformed(0, what)));
         }
         let (new, _) = self.plain_bundle(label, &inner.clone().into())?;
-        if new == inner {
+        if new == inner && !self.smallest {
             return Ok((data[..end as usize].to_vec(), end));
         }
         let packed = bundle::read_header(data).map_err(fault)?;
         let version = u16::from_le_bytes([data[4], data[5]]);
-        let out = compress(&data[..8], version, packed.compression, &new);
+        let out = compress(&data[..8], version, packed.compression, self.smallest, &new);
         Ok((out.map_err(|what| fault(Fault::new(0, Problem::Unsupported(what.into()))))?, end))
     }
 
@@ -160,8 +162,7 @@ impl<E: From<ObjectError>> Repacker<'_, E> {
             };
             let alignment = 1 << entry.range.start.trailing_zeros().min(PAGE.trailing_zeros());
             let start = (out.len() as u64).max(1).next_multiple_of(alignment);
-            let start =
-                if out.len() as u64 <= entry.range.start { entry.range.start } else { start };
+            let start = if self.smallest { start } else { start.max(entry.range.start) };
             out.resize(start as usize, 0);
             out.extend(&*new);
             let listed = entry.listed as usize;
@@ -203,17 +204,47 @@ impl<E: From<ObjectError>> Repacker<'_, E> {
     }
 }
 
+/// A bundle or code object that fits into a place, made smaller where it has to be.
+fn fitted(label: &str, new: Vec<u8>, room: usize) -> Result<Vec<u8>, ObjectError> {
+    if new.len() <= room {
+        return Ok(new);
+    }
+    let data = Bytes::from(new);
+    let mut least = data.len();
+    for compress in [false, true] {
+        let mut smaller = |contained: Contained| -> Result<Vec<u8>, ObjectError> {
+            let old: &[u8] = contained.elf.data();
+            let new =
+                shrink(&contained.elf, compress).map_err(|fault| fault.of(contained.label))?;
+            let same = |new: &Vec<u8>| identity::compare(old, new, Extent::Loaded) == Ok(None);
+            Ok(new.filter(same).unwrap_or_else(|| old.to_vec()))
+        };
+        let mut repacker = Repacker { smallest: true, ..Repacker::new(&mut smaller) };
+        let new = repacker.file(label, None, &data)?;
+        if new.len() <= room {
+            return Ok(new);
+        }
+        least = least.min(new.len());
+    }
+    let what = format!(
+        "the refined code takes {least} bytes at the least and has room for {room}: refine it \
+         before it is linked into the host's file"
+    );
+    Err(Fault::new(0, Problem::Unsupported(what.into())).of(label))
+}
+
 /// A compressed bundle of a version, whose first 8 bytes are given.
 fn compress(
     start: &[u8],
     version: u16,
     compression: Compression,
+    smallest: bool,
     inner: &[u8],
 ) -> Result<Vec<u8>, String> {
     let body = match compression {
-        Compression::Zstd => zstd::stream::encode_all(inner, 3),
+        Compression::Zstd => zstd::stream::encode_all(inner, if smallest { 19 } else { 3 }),
         Compression::Zlib => {
-            let level = flate2::Compression::new(6);
+            let level = flate2::Compression::new(if smallest { 9 } else { 6 });
             let mut encoder = flate2::write::ZlibEncoder::new(Vec::new(), level);
             encoder.write_all(inner).and_then(|()| encoder.finish())
         }

@@ -18,28 +18,30 @@ pub(crate) struct Change {
     pub(crate) data: Vec<u8>,
 }
 
-const HEADER_SIZE: usize = 64;
-const SECTION_SIZE: usize = 64;
-const PROGRAM_SIZE: usize = 56;
+pub(super) const SECTION_SIZE: usize = 64;
 const SHT_PROGBITS: u32 = 1;
 const PT_LOAD: u64 = 1;
-const SHF_COMPRESSED: u64 = 1 << 11;
+pub(super) const SHF_COMPRESSED: u64 = 1 << 11;
 /// Where new data starts, in bytes.
 const ALIGNMENT: usize = 8;
 
 /// Fields of the ELF header, by offset.
-mod header {
-    pub(super) const PROGRAMS: usize = 32;
-    pub(super) const SECTIONS: usize = 40;
-    pub(super) const PROGRAM_COUNT: usize = 56;
-    pub(super) const SECTION_COUNT: usize = 60;
-    pub(super) const NAMES: usize = 62;
+pub(super) mod header {
+    pub(in super::super) const SIZE: usize = 64;
+    pub(in super::super) const PROGRAM_SIZE: usize = 56;
+    pub(in super::super) const PROGRAMS: usize = 32;
+    pub(in super::super) const SECTIONS: usize = 40;
+    pub(in super::super) const PROGRAM_COUNT: usize = 56;
+    pub(in super::super) const SECTION_COUNT: usize = 60;
+    pub(in super::super) const NAMES: usize = 62;
 }
 
 /// Fields of a section header, by offset.
-mod entry {
-    pub(super) const OFFSET: usize = 24;
-    pub(super) const SIZE: usize = 32;
+pub(super) mod entry {
+    pub(in super::super) const FLAGS: usize = 8;
+    pub(in super::super) const OFFSET: usize = 24;
+    pub(in super::super) const SIZE: usize = 32;
+    pub(in super::super) const ALIGNMENT: usize = 48;
 }
 
 /// The file with sections replaced.
@@ -74,7 +76,7 @@ fn unsupported(what: &'static str) -> Fault {
     Fault::new(0, Problem::Unsupported(what.into()))
 }
 
-fn number(bytes: &[u8], at: usize, size: usize) -> Option<u64> {
+pub(super) fn number(bytes: &[u8], at: usize, size: usize) -> Option<u64> {
     let mut number = [0; 8];
     number.get_mut(..size)?.copy_from_slice(bytes.get(at..at.checked_add(size)?)?);
     Some(u64::from_le_bytes(number))
@@ -128,16 +130,16 @@ impl File<'_> {
                 && !self.moved.contains(&other)
                 && meets(section.offset as usize, self.elf.raw(section).len())
         });
-        let tables = meets(0, HEADER_SIZE) || meets(self.table, count * SECTION_SIZE);
+        let tables = meets(0, header::SIZE) || meets(self.table, count * SECTION_SIZE);
         let programs = number(&self.bytes, header::PROGRAMS, 8).unwrap_or(0) as usize;
         let program_count = number(&self.bytes, header::PROGRAM_COUNT, 2).unwrap_or(0) as usize;
         let loaded = (0..program_count).any(|at| {
-            let at = programs.saturating_add(at * PROGRAM_SIZE);
+            let at = programs.saturating_add(at * header::PROGRAM_SIZE);
             let field = |offset: usize, size| number(&self.bytes, at.saturating_add(offset), size);
             let range = |(start, size): (u64, u64)| meets(start as usize, size as usize);
             field(0, 4) == Some(PT_LOAD) && field(8, 8).zip(field(32, 8)).is_some_and(range)
         });
-        !(sections || tables || loaded || meets(programs, program_count * PROGRAM_SIZE))
+        !(sections || tables || loaded || meets(programs, program_count * header::PROGRAM_SIZE))
     }
 
     /// Puts data at the end of the file.
