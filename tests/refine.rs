@@ -10,7 +10,7 @@ use std::process::{Command, Output};
 use siteline::chain::{ChainId, Chains};
 use siteline::identity::{self, Extent};
 use siteline::leaf::LeafTable;
-use siteline::object::{CodeObject, Lister, Role, disasm};
+use siteline::object::{CodeObject, Elf, Lister, Role, disasm};
 use siteline::refine::{Options, refine};
 
 const SOURCE: &str = "\
@@ -355,15 +355,7 @@ fn bundles_are_rewritten_around_their_code_objects() {
     let entries = |object| [(ENTRIES[0], &b""[..]), (ENTRIES[1], object), (ENTRIES[2], object)];
     let plain = bundle(&entries(&object));
     assert_eq!(refine("k", plain.clone(), &Options::default()).unwrap().0, bundle(&entries(&new)));
-    let packed = [
-        &b"CCOB\x03\0\x01\0"[..],
-        &(zstd::encode_all(&plain[..], 3).unwrap().len() as u64 + 32).to_le_bytes(),
-        &(plain.len() as u64).to_le_bytes(),
-        &[0; 8],
-        &zstd::encode_all(&plain[..], 3).unwrap(),
-    ]
-    .concat();
-    let (repacked, summary) = refine("k", packed, &Options::default()).unwrap();
+    let (repacked, summary) = refine("k", compressed(&plain), &Options::default()).unwrap();
     assert_eq!(summary.objects, 2);
     assert!(repacked.starts_with(b"CCOB\x03\0\x01\0"));
     let mut chains = Chains::new();
@@ -401,13 +393,65 @@ fn fat_binaries_are_rewritten_in_place() {
     assert!(**read[0].elf.data() == *refined);
 }
 
+/// A compressed bundle, as clang makes them.
+fn compressed(bundle: &[u8]) -> Vec<u8> {
+    let body = zstd::encode_all(bundle, 3).unwrap();
+    let sizes = [body.len() as u64 + 32, bundle.len() as u64].map(u64::to_le_bytes).concat();
+    [&b"CCOB\x03\0\x01\0"[..], &sizes, &[0; 8], &body].concat()
+}
+
+#[test]
+fn a_bundle_without_room_in_a_fat_binary_is_packed() {
+    let folder = Folder::new();
+    for version in [4, 5] {
+        let object = folder.object(version, &["k", "other"]);
+        let (alone, _) = refine("k", object.clone(), &filled()).unwrap();
+        assert!(alone.len() > object.len(), "this test needs an object that grows");
+        let plain = bundle(&[(ENTRIES[1], &object), (ENTRIES[2], &object)]);
+        for bundle in [&plain, &compressed(&plain), &object] {
+            let host_file = host(&folder, bundle, 0);
+            let (new, summary) = refine("k", host_file.clone(), &filled()).unwrap();
+            assert_eq!(new.len(), host_file.len());
+            assert!(refine("k", new.clone(), &filled()).unwrap().0 == new, "not the same again");
+            let mut chains = Chains::new();
+            let read = CodeObject::read_all("k", new.clone(), &mut chains).unwrap();
+            assert_eq!(read.len(), summary.objects);
+            for found in read {
+                let (a, b) = (folder.write("a", &object), folder.write("b", &**found.elf.data()));
+                run(Command::new("llvm-dwarfdump-22").arg("--verify").arg(&b));
+                assert_eq!(outside_debug(&a), outside_debug(&b));
+                assert_eq!(identity::compare(&object, found.elf.data(), Extent::Loaded), Ok(None));
+                assert_eq!(symbolized(found.elf.data()), symbolized(&alone));
+            }
+            // What is around the fat binary stays.
+            let elf = Elf::parse(host_file.clone().into()).unwrap();
+            let section = elf.section(".hip_fatbin").unwrap();
+            let place = section.offset as usize..(section.offset + section.size) as usize;
+            assert!(new[..place.start] == host_file[..place.start]);
+            assert!(new[place.end..] == host_file[place.end..]);
+        }
+    }
+}
+
 #[test]
 fn a_fat_binary_without_room_is_refused() {
     let folder = Folder::new();
-    let object = folder.object(5, &["k"]);
-    let error = refine("k", host(&folder, &bundle(&[(ENTRIES[1], &object)]), 0), &filled());
-    let error = error.unwrap_err().to_string();
-    assert!(error.contains("has room for"), "{error}");
+    folder.object(5, &["k"]);
+    // Nothing is left to be compressed, and no fill is behind the last section.
+    let packed = folder.path("packed");
+    run(Command::new("llvm-objcopy-22")
+        .arg("--compress-debug-sections=zlib")
+        .arg(folder.path("k.hsaco"))
+        .arg(&packed));
+    let host_file = host(&folder, &bundle(&[(ENTRIES[1], &fs::read(&packed).unwrap())]), 0);
+    let refined = refine("k", host_file.clone(), &filled());
+    let error = refined.err().expect("it has no room").to_string();
+    assert!(error.contains("has room for") && error.contains("before it is linked"), "{error}");
+    let (input, out) = (folder.write("host", &host_file), folder.path("out"));
+    let output =
+        siteline().args(["refine", "--fill", "-o"]).arg(&out).arg(&input).output().unwrap();
+    assert_eq!(output.status.code(), Some(2));
+    assert!(!out.exists() && fs::read(&input).unwrap() == host_file);
 }
 
 #[test]

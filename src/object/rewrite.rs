@@ -23,7 +23,7 @@ const SHT_PROGBITS: u32 = 1;
 const PT_LOAD: u64 = 1;
 pub(super) const SHF_COMPRESSED: u64 = 1 << 11;
 /// Where new data starts, in bytes.
-const ALIGNMENT: usize = 8;
+pub(super) const ALIGNMENT: usize = 8;
 
 /// Fields of the ELF header, by offset.
 pub(super) mod header {
