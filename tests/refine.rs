@@ -259,6 +259,162 @@ fn objects_of_real_front_ends_are_refined() {
     println!("{checked} objects");
 }
 
+const HELPERS: &str = "\
+def leaf(a):
+    return a * 3
+
+
+def mid(a):
+    return leaf(a) + 1
+
+
+def KERNEL(p):
+    p[0] = mid(p[0])
+";
+
+/// LLVM IR with one function in its debug information, as MLIR makes it: `leaf` in `mid` in the
+/// kernel, all named after the kernel.
+fn one_function(kernel: &str, version: u8, folder: &str, index: &str) -> String {
+    format!(
+        r#"target triple = "amdgcn-amd-amdhsa"
+define amdgpu_kernel void @{kernel}(ptr addrspace(1) %p) !dbg !4 {{
+  %a = load volatile float, ptr addrspace(1) %p, !dbg !8
+  %b = fmul float %a, 3.0, !dbg !11
+  %c = fadd float %b, 1.0, !dbg !10
+  store volatile float %c, ptr addrspace(1) %p, !dbg !8
+  ret void, !dbg !8
+}}
+!llvm.dbg.cu = !{{!0}}
+!llvm.module.flags = !{{!2, !3}}
+!0 = distinct !DICompileUnit(language: DW_LANG_C, file: !1, emissionKind: LineTablesOnly, nameTableKind: {index})
+!1 = !DIFile(filename: "{kernel}.py", directory: "{folder}")
+!2 = !{{i32 2, !"Debug Info Version", i32 3}}
+!3 = !{{i32 7, !"Dwarf Version", i32 {version}}}
+!4 = distinct !DISubprogram(name: "{kernel}", file: !1, line: 9, type: !5, unit: !0, spFlags: DISPFlagDefinition | DISPFlagOptimized)
+!5 = !DISubroutineType(types: !6)
+!6 = !{{}}
+!7 = !DILexicalBlockFile(scope: !4, file: !1, discriminator: 0)
+!8 = !DILocation(line: 10, column: 5, scope: !4)
+!9 = distinct !DILocation(line: 10, column: 12, scope: !4)
+!10 = !DILocation(line: 6, column: 12, scope: !7, inlinedAt: !9)
+!11 = !DILocation(line: 2, column: 12, scope: !7, inlinedAt: !12)
+!12 = distinct !DILocation(line: 6, column: 12, scope: !7, inlinedAt: !9)
+"#
+    )
+}
+
+impl Folder {
+    /// One unit for each kernel, with its source beside it.
+    fn helpers(&self, version: u8, kernels: &[&str], index: &str) -> Vec<u8> {
+        let mut parts = Vec::new();
+        for kernel in kernels {
+            self.write(&format!("{kernel}.py"), HELPERS.replace("KERNEL", kernel));
+            let text = one_function(kernel, version, self.0.path().to_str().unwrap(), index);
+            let (source, part) =
+                (self.write(&format!("{kernel}.ll"), text), self.path(&format!("{kernel}.o")));
+            run(clang().arg("-c").arg(source).arg("-o").arg(&part));
+            parts.push(part);
+        }
+        let out = self.path("helpers.hsaco");
+        run(Command::new("ld.lld-22").arg("-shared").args(parts).arg("-o").arg(&out));
+        fs::read(out).unwrap()
+    }
+}
+
+/// What llvm-symbolizer prints for every multiplication: function, file and line of each frame.
+fn named_frames(bytes: &[u8]) -> Vec<Vec<String>> {
+    let folder = Folder::new();
+    let object = folder.write("k", bytes);
+    let code = text(Command::new("llvm-objdump-22").arg("-d").arg(&object));
+    let multiplies = code.lines().filter(|line| line.contains("v_mul_f32"));
+    let addresses: Vec<String> = multiplies
+        .map(|line| format!("0x{}", line.split("// ").nth(1).unwrap().split(':').next().unwrap()))
+        .collect();
+    let symbolizer = "llvm-symbolizer-22";
+    let out = text(
+        Command::new(symbolizer).args(["--inlines", "-s", "--obj"]).arg(&object).args(addresses),
+    );
+    let frames = |part: &str| {
+        let lines: Vec<&str> = part.lines().collect();
+        let frame = |pair: &[&str]| {
+            let place: Vec<&str> = pair[1].split(':').collect();
+            format!("{} {}:{}", pair[0], place[0], place[1])
+        };
+        lines.chunks(2).map(frame).collect()
+    };
+    out.trim().split("\n\n").map(frames).collect()
+}
+
+fn reading_sources() -> Options {
+    let mut options =
+        Options { text: Some(Box::new(|path| fs::read_to_string(path).ok())), ..filled() };
+    options.settings.policy = "innermost".parse().unwrap();
+    options
+}
+
+#[test]
+fn helpers_named_after_the_kernel_get_the_names_in_their_source() {
+    for version in [4, 5] {
+        for kernels in [&["first"][..], &["first", "second", "third"]] {
+            let folder = Folder::new();
+            let bytes = folder.helpers(version, kernels, "None");
+            let expected = |names: [Option<&str>; 2]| -> Vec<Vec<String>> {
+                let frames = |kernel: &&str| {
+                    let [leaf, mid] = names.map(|name| name.unwrap_or(kernel));
+                    vec![
+                        format!("{leaf} {kernel}.py:2"),
+                        format!("{mid} {kernel}.py:6"),
+                        format!("{kernel} {kernel}.py:10"),
+                    ]
+                };
+                kernels.iter().map(frames).collect()
+            };
+            assert_eq!(named_frames(&bytes), expected([None, None]), "the compiler names them now");
+            let new = check(&bytes, &reading_sources());
+            assert_eq!(named_frames(&new), expected([Some("leaf"), Some("mid")]));
+            let (_, summary) = refine("k", bytes.clone(), &reading_sources()).unwrap();
+            assert_eq!(summary.named, 2 * kernels.len());
+            // With sites outside the helpers nothing is shown by those names, and all holds.
+            check(&bytes, &Options { text: reading_sources().text, ..Options::default() });
+            // Without the sources, names stay; sources that moved are found by the command.
+            for kernel in kernels {
+                let source = format!("{kernel}.py");
+                fs::create_dir_all(folder.path("moved")).unwrap();
+                fs::rename(folder.path(&source), folder.path("moved").join(&source)).unwrap();
+            }
+            assert_eq!(named_frames(&check(&bytes, &reading_sources())), expected([None, None]));
+            let (input, out) = (folder.path("helpers.hsaco"), folder.path("out"));
+            let moved = format!("{0}={0}/moved", folder.0.path().display());
+            run(siteline()
+                .args(["refine", "--policy", "innermost", "--source-root", &moved, "-o"])
+                .arg(&out)
+                .arg(input));
+            let named = named_frames(&fs::read(out).unwrap());
+            assert_eq!(named, expected([Some("leaf"), Some("mid")]));
+        }
+    }
+}
+
+#[test]
+fn names_of_their_own_and_names_in_an_index_stay() {
+    let folder = Folder::new();
+    // The description of the helpers is apart from the kernel's, and named.
+    let text = one_function("k", 5, folder.0.path().to_str().unwrap(), "None");
+    let own = "!13 = distinct !DISubprogram(name: \"own\", file: !1, line: 9, type: !5, unit: !0, \
+               spFlags: DISPFlagDefinition | DISPFlagOptimized)\n";
+    let text =
+        text.replace("!7 = !DILexicalBlockFile(scope: !4", "!7 = !DILexicalBlockFile(scope: !13");
+    let (source, out) = (folder.write("own.ll", text + own), folder.path("own.hsaco"));
+    run(clang().arg(source).arg("-o").arg(&out));
+    let index = folder.helpers(5, &["k"], "Default");
+    for (bytes, name) in [(fs::read(out).unwrap(), "own"), (index, "k")] {
+        let new = check(&bytes, &reading_sources());
+        let frames = [format!("{name} k.py:2"), format!("{name} k.py:6"), "k k.py:10".to_owned()];
+        assert_eq!(named_frames(&new), [frames]);
+        assert_eq!(refine("k", bytes, &reading_sources()).unwrap().1.named, 0);
+    }
+}
+
 #[test]
 fn compressed_sections_stay_compressed() {
     let folder = Folder::new();

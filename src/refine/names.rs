@@ -43,7 +43,8 @@ impl<'t> Namer<'t> {
             let calls = tree.around(node).filter(|&node| tree.nodes[node as usize].call.is_some());
             let kernel = outermost(chains, chain);
             for (node, frame) in calls.zip(chains.frames(chain)) {
-                if frame.line != 0 && !self.names.contains_key(&node) && !refined(node) {
+                let known = self.names.contains_key(&node);
+                if frame.line != 0 && !known && !refined(node) && tree.takes_name(node) {
                     let name = self.name(frame, kernel, &function.name, chains);
                     self.names.insert(node, name);
                 }

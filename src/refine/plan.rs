@@ -51,7 +51,8 @@ pub(super) fn steps(
     let index = RowIndex::of(&editable.programs);
     let lister = Lister { disassembler: options.disassembler, table: &options.settings.table };
     let mut steps = Vec::new();
-    let mut namer = options.text.as_deref().map(Namer::new);
+    let mut namer =
+        options.text.as_deref().filter(|_| editable.takes_names(&object.elf)).map(Namer::new);
     for function in &object.functions {
         let listing = lister.list(object, function, chains);
         if let Some(namer) = &mut namer {

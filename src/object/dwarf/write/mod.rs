@@ -29,7 +29,7 @@ pub(crate) use tree::Tree;
 /// Sections whose offsets into a rewritten one siteline does not patch.
 const POINTING: [&str; 3] = [".debug_types", ".debug_macro", ".debug_tu_index"];
 
-/// Sections that list the names in `.debug_info`; with one, names stay as they are.
+/// Sections that list the names in `.debug_info`, which cannot change then.
 const INDICES: [&str; 3] = [".debug_names", ".debug_pubnames", ".debug_gnu_pubnames"];
 
 /// The line programs and entries of a code object, to be changed.
@@ -118,6 +118,12 @@ impl Editable {
         Ok(Some(Editable { programs, tree, sections }))
     }
 
+    /// Whether inlined functions can get other names: the last unit has room, and no index of
+    /// names would contradict them.
+    pub(crate) fn takes_names(&self, elf: &Elf) -> bool {
+        INDICES.iter().all(|name| elf.section(name).is_none()) && names::place(&self.tree).is_some()
+    }
+
     /// The ELF file with the programs as they now are, with ranges moved between entries, and
     /// with other names for inlined functions.
     ///
@@ -154,9 +160,7 @@ impl Editable {
         };
         let replacements = ranges::rewrite(&self.tree, moves, &mut sections)?;
         let mut changes = abbreviations::Changes { replacements, ..Default::default() };
-        if INDICES.iter().all(|name| elf.section(name).is_none()) {
-            names::rename(&self.tree, names, &mut sections, &mut changes)?;
-        }
+        names::rename(&self.tree, names, &mut sections, &mut changes)?;
         abbreviations::replace(&self.tree, &changes, &mut sections)?;
         let after = [
             (SectionId::DebugInfo, info),

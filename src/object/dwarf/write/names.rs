@@ -21,6 +21,19 @@ pub(crate) type Names = BTreeMap<u32, Box<str>>;
 /// The bytes of a reference of DWARF's 32-bit format.
 const REFERENCE: usize = 4;
 
+/// The last unit, and where descriptions can be added to it.
+pub(super) fn place(tree: &Tree) -> Option<(&Unit, usize)> {
+    let last = tree.units.last().filter(|unit| !unit.wide)?;
+    Some((last, last.close?))
+}
+
+impl Tree {
+    /// Whether a node can be described anew.
+    pub(crate) fn takes_name(&self, node: u32) -> bool {
+        reference(self, &self.nodes[node as usize]).is_some()
+    }
+}
+
 /// Gives nodes names, and notes what that changes in their abbreviations. Nodes whose
 /// references cannot lead to the end of the section keep the names that they have.
 pub(super) fn rename(
@@ -29,8 +42,7 @@ pub(super) fn rename(
     sections: &mut Sections<'_>,
     changes: &mut Changes,
 ) -> Result<(), Fault> {
-    let Some(last) = tree.units.last().filter(|unit| !unit.wide) else { return Ok(()) };
-    let Some(close) = last.close else { return Ok(()) };
+    let Some((last, close)) = place(tree) else { return Ok(()) };
     let named: Vec<(u32, &str)> = names
         .iter()
         .filter(|(node, _)| reference(tree, &tree.nodes[**node as usize]).is_some())
