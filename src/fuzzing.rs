@@ -2,8 +2,10 @@
 //! the bytes are, reading ends with a value or an error, soon and without a panic.
 
 use crate::chain::Chains;
+use crate::identity::{self, Extent};
 use crate::leaf::LeafTable;
 use crate::object::{Allowance, CodeObject, Function, Lister, container};
+use crate::refine::{Options, refine};
 
 /// What a fuzz test lets a file decompress, in bytes, so that many files are read in a second.
 const CAP: u64 = 1 << 20;
@@ -18,6 +20,26 @@ pub fn code_objects(data: &[u8]) {
         if let Ok(object) = CodeObject::new(contained, &mut chains) {
             look_up_all(&object, &mut chains);
         }
+    }
+}
+
+/// Refines any bytes: with a value, what is loaded is what it was.
+///
+/// # Panics
+/// Something that is loaded changed, which is a fault of the writer.
+pub fn refined(data: &[u8]) {
+    let options = Options { fill: true, disassembler: None, ..Options::default() };
+    let Ok((new, _)) = refine("fuzz", data.to_vec(), &options) else { return };
+    let elfs = |data: Vec<u8>| {
+        let contained = container::read_with("fuzz", data, Allowance::of(CAP)).ok();
+        contained.map(|all| all.into_iter().map(|one| one.elf).collect::<Vec<_>>())
+    };
+    let Some(old) = elfs(data.to_vec()) else { return };
+    let new = elfs(new).unwrap_or_default();
+    assert_eq!(old.len(), new.len(), "code objects were lost");
+    for (old, new) in old.iter().zip(&new) {
+        let same = identity::compare(old.data(), new.data(), Extent::Loaded);
+        assert!(!matches!(same, Ok(Some(_))), "what is loaded changed");
     }
 }
 

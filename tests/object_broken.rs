@@ -2,23 +2,47 @@
 
 use std::io::Read;
 use std::path::Path;
+use std::process::Command;
 use std::time::{Duration, Instant};
 
 use siteline::chain::Chains;
 use siteline::fuzzing;
 use siteline::object::{CodeObject, DECOMPRESSED_CAP, Elf, ObjectError, Problem};
+use siteline::refine::{Options, refine};
 
 fn fixture(name: &str) -> Vec<u8> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("test/fixtures/object");
     std::fs::read(folder.join(name)).unwrap()
 }
 
+/// Reads a file, and refines it: what cannot be read is not refined either.
 fn read(data: Vec<u8>) -> Result<Vec<CodeObject>, ObjectError> {
-    CodeObject::read_all("broken", data, &mut Chains::new())
+    thread_local!(static OPTIONS: Options = Options::default());
+    let refined = OPTIONS.with(|options| refine("broken", data.clone(), options));
+    let read = CodeObject::read_all("broken", data, &mut Chains::new());
+    assert!(read.is_ok() || refined.is_err(), "refined, though: {}", read.unwrap_err());
+    read
 }
 
 fn error(data: Vec<u8>) -> ObjectError {
+    command_fails(&data);
     read(data).expect_err("the file is damaged")
+}
+
+/// `siteline refine` says why, writes nothing, and leaves what was there.
+fn command_fails(data: &[u8]) {
+    let folder = tempfile::tempdir().unwrap();
+    let (input, out) = (folder.path().join("in"), folder.path().join("out"));
+    std::fs::write(&input, data).unwrap();
+    for output in [&out, &input] {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_siteline"));
+        let done = command.arg("refine").arg(&input).arg("-o").arg(output).output().unwrap();
+        let said = String::from_utf8(done.stderr).unwrap();
+        assert_eq!(done.status.code(), Some(2), "{said}");
+        assert!(said.contains(input.to_str().unwrap()) && said.lines().count() == 1, "{said}");
+        assert!(std::fs::read(&input).unwrap() == data, "the input changed");
+        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
+    }
 }
 
 /// The most memory that this process had, in bytes.
@@ -192,8 +216,10 @@ fn tables_that_units_share_are_not_read_without_end() {
         data.extend(bytes);
     }
     let start = Instant::now();
-    let fault = error(data).fault;
+    let read = CodeObject::read_all("broken", data.clone(), &mut Chains::new());
     assert!(start.elapsed() < Duration::from_secs(5), "{:?}", start.elapsed());
+    let fault = error(data).fault;
+    assert_eq!(read.unwrap_err().fault, fault);
     assert!(matches!(fault.problem, Problem::TooMuchWork(_)), "{fault}");
 }
 
@@ -229,7 +255,9 @@ fn edited_files_never_panic() {
         let whole = fixture(name);
         arbtest::arbtest(|unstructured| {
             let edits: Vec<(u16, u8)> = unstructured.arbitrary()?;
-            fuzzing::code_objects(&fuzzing::edited(&whole, &edits));
+            let edited = fuzzing::edited(&whole, &edits);
+            fuzzing::code_objects(&edited);
+            fuzzing::refined(&edited);
             Ok(())
         })
         .budget_ms(2_000);
@@ -248,7 +276,9 @@ fn any_bytes_never_panic() {
             _ => b"",
         };
         let rest: Vec<u8> = unstructured.arbitrary()?;
-        fuzzing::code_objects(&[start, &rest].concat());
+        let bytes = [start, &rest].concat();
+        fuzzing::code_objects(&bytes);
+        fuzzing::refined(&bytes);
         Ok(())
     })
     .budget_ms(2_000);
