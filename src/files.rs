@@ -62,7 +62,24 @@ pub fn write(path: &Path, bytes: &[u8]) -> Result<(), FileError> {
     written.map_err(|reason| FileError::Write { path: path.into(), reason })
 }
 
+/// What can fail when a file is replaced.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Step {
+    Create,
+    Write,
+    Replace,
+}
+
 fn write_file(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    write_in_steps(path, bytes, &mut |_| Ok(()))
+}
+
+/// Writes a file, and asks before each step whether it may be done.
+fn write_in_steps(
+    path: &Path,
+    bytes: &[u8],
+    may: &mut dyn FnMut(Step) -> io::Result<()>,
+) -> io::Result<()> {
     let path = &std::fs::canonicalize(path).unwrap_or_else(|_| path.into());
     let old = std::fs::metadata(path).ok();
     if old.as_ref().is_some_and(|old| !old.is_file()) {
@@ -72,9 +89,12 @@ fn write_file(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let mut builder = tempfile::Builder::new();
     builder.prefix(".siteline-");
     let permissions = old.map_or_else(new_file_permissions, |old| old.permissions());
+    may(Step::Create)?;
     let mut file =
         builder.permissions(permissions).tempfile_in(folder.unwrap_or(Path::new(".")))?;
+    may(Step::Write)?;
     file.write_all(bytes)?;
+    may(Step::Replace)?;
     file.persist(path).map_err(|error| error.error)?;
     Ok(())
 }
@@ -96,6 +116,29 @@ mod tests {
         let error = write(&missing, b"new").unwrap_err();
         assert!(error.to_string().starts_with("cannot write '"), "{error}");
         assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn a_step_that_fails_leaves_the_old_file_or_none() {
+        for old in [None, Some(&b"old"[..])] {
+            let folder = tempfile::tempdir().unwrap();
+            let path = folder.path().join("out");
+            old.inspect(|old| std::fs::write(&path, old).unwrap());
+            let count = || std::fs::read_dir(folder.path()).unwrap().count();
+            for fails in [Step::Create, Step::Write, Step::Replace] {
+                let before = count();
+                let mut may = |step| match step == fails {
+                    true => Err(io::Error::from(io::ErrorKind::StorageFull)),
+                    false => Ok(()),
+                };
+                let error = write_in_steps(&path, b"new", &mut may).unwrap_err();
+                assert_eq!(error.kind(), io::ErrorKind::StorageFull, "{fails:?}");
+                assert_eq!(std::fs::read(&path).ok().as_deref(), old, "{fails:?}");
+                assert_eq!(count(), before, "{fails:?} leaves a file");
+            }
+            write(&path, b"new").unwrap();
+            assert_eq!(std::fs::read(&path).unwrap(), b"new");
+        }
     }
 
     #[test]
