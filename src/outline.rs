@@ -89,6 +89,11 @@ impl Outline {
         None
     }
 
+    /// Whether there is any control-flow statement.
+    pub fn has_statements(&self) -> bool {
+        !self.statements.is_empty()
+    }
+
     /// Whether a control-flow statement starts on the line `statement` and has `line` in one of
     /// its bodies, both in the same function.
     pub fn is_around(&self, statement: u32, line: u32) -> bool {

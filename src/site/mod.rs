@@ -283,11 +283,20 @@ struct Sources<'a> {
 }
 
 impl Sources<'_> {
+    fn outline(&mut self, chains: &Chains, file: Sym) -> &Outline {
+        entry(&mut self.known, file.index())
+            .get_or_insert_with(|| self.outlines.borrow_mut().of(chains.str(file)))
+    }
+
+    /// Whether a chain has several frames, and one of them is in a file with control flow.
+    fn concern(&mut self, chains: &Chains, chain: ChainId) -> bool {
+        chains.outer(chain).is_some()
+            && chains.frames(chain).any(|frame| self.outline(chains, frame.file).has_statements())
+    }
+
     fn is_around(&mut self, chains: &Chains, statement: Frame, inner: Frame) -> bool {
         statement.file == inner.file
-            && entry(&mut self.known, inner.file.index())
-                .get_or_insert_with(|| self.outlines.borrow_mut().of(chains.str(inner.file)))
-                .is_around(statement.line, inner.line)
+            && self.outline(chains, inner.file).is_around(statement.line, inner.line)
     }
 }
 
@@ -356,7 +365,7 @@ impl<'a> SiteModel<'a> {
             self.drop_control_flow_frames(chains, &mut frames);
             self.drop_statements(chains, &mut frames);
             chains.intern(frames).unwrap_or(chain)
-        } else if self.sources.is_some() && chains.outer(chain).is_some() {
+        } else if self.sources.as_mut().is_some_and(|sources| sources.concern(chains, chain)) {
             let mut frames: Vec<Frame> = chains.frames(chain).collect();
             let before = frames.len();
             self.drop_statements(chains, &mut frames);
