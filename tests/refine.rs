@@ -9,7 +9,7 @@ use std::process::{Command, Output};
 
 use siteline::chain::{ChainId, Chains};
 use siteline::identity::{self, Extent};
-use siteline::leaf::LeafTable;
+use siteline::leaf::{Class, LeafTable};
 use siteline::object::{CodeObject, Elf, Lister, Role, disasm};
 use siteline::refine::{Options, refine};
 
@@ -188,6 +188,49 @@ fn symbolized(bytes: &[u8]) -> Vec<Vec<String>> {
         places.map(|place| place.split(':').nth(1).unwrap().to_owned()).collect()
     };
     out.trim().split("\n\n").map(frames).collect()
+}
+
+/// What rocprofiler writes of an instruction: its row's line, then the call of each inlined
+/// function around it. In the order of the addresses of the matrix instructions.
+fn rocprofiler_texts(bytes: &[u8]) -> Vec<String> {
+    let mut chains = Chains::new();
+    let table = LeafTable::default();
+    let lister = Lister { disassembler: disasm::available(), table: &table };
+    let mut texts = Vec::new();
+    for object in CodeObject::read_all("k", bytes.to_vec(), &mut chains).unwrap() {
+        let debug = object.debug.as_ref().unwrap();
+        for function in &object.functions {
+            let listing = lister.list(&object, function, &mut chains);
+            let matrix = listing.instructions.iter().filter(|at| at.class == Some(Class::Mfma));
+            for located in matrix {
+                let chain = debug.chain_at(located.instruction.address, &mut chains).unwrap();
+                let lines: Vec<String> =
+                    chains.lines(chain).map(|line| chains.display_line(line).to_string()).collect();
+                let names = lines.iter().map(|line| line.rsplit('/').next().unwrap());
+                texts.push(names.collect::<Vec<_>>().join(" -> "));
+            }
+        }
+    }
+    texts
+}
+
+#[test]
+fn profilers_show_the_site_once() {
+    for version in [4, 5] {
+        let bytes = Folder::new().object(version, &["k"]);
+        let before = rocprofiler_texts(&bytes);
+        assert!(before.len() >= 4 && before.iter().all(|text| text.starts_with("k.cl:13 -> ")));
+        assert!(before.contains(&"k.cl:13 -> k.cl:16 -> k.cl:23".to_owned()), "{before:?}");
+        let after = rocprofiler_texts(&check(&bytes, &Options::default()));
+        for (before, after) in before.iter().zip(&after) {
+            // A part of what was there, so that a reader of the first part sees the site, and
+            // one that counts each frame counts it once.
+            assert!(before.ends_with(&format!(" -> {after}")), "{before} became {after}");
+            let frames: Vec<&str> = after.split(" -> ").collect();
+            assert!(["k.cl:23", "k.cl:24"].contains(&frames[0]), "{after}");
+            assert_eq!(frames.iter().filter(|frame| **frame == frames[0]).count(), 1);
+        }
+    }
 }
 
 #[test]
@@ -601,7 +644,7 @@ fn a_fat_binary_without_room_is_refused() {
         .arg(&packed));
     let host_file = host(&folder, &bundle(&[(ENTRIES[1], &fs::read(&packed).unwrap())]), 0);
     let refined = refine("k", host_file.clone(), &filled());
-    let error = refined.err().expect("it has no room").to_string();
+    let error = refined.map(|(_, summary)| summary).unwrap_err().to_string();
     assert!(error.contains("has room for") && error.contains("before it is linked"), "{error}");
     let (input, out) = (folder.write("host", &host_file), folder.path("out"));
     let output =

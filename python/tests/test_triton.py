@@ -69,6 +69,15 @@ def test_each_product_is_on_its_own_line(triton, examples):
     assert mfma("plain") == {"return tl.dot": 24}
     assert mfma("refined") == {"gate = multiply": 12, "value = multiply": 12}
 
+    def names(folder):
+        path = examples / folder / "dual_gemm_gfx942.hsaco"
+        said = subprocess.run(["llvm-dwarfdump-22", "--debug-info", path], check=True, capture_output=True, text=True)
+        return set(re.findall(r'DW_TAG_subprogram\n +DW_AT_name\t\("(\w+)"\)', said.stdout))
+
+    # Triton names every frame after the kernel; siteline reads the helpers' names in the source.
+    assert names("plain") == {"dual_gemm"}
+    assert names("refined") == {"dual_gemm", "tile", "multiply", "silu", "sigmoid"}
+
 
 @pytest.mark.parametrize("first", ["on", "off"])
 def test_one_cache_serves_both_modes(triton, examples, first):
