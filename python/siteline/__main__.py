@@ -63,6 +63,9 @@ def _run(given: argparse.Namespace, options: dict) -> None:
         from . import _startup  # noqa: F401  (hooks the front ends)
     try:
         _execute(given)
+    except BaseException as error:
+        _show(error)
+        raise
     finally:
         flydsl.disable()
         triton.disable()
@@ -71,6 +74,24 @@ def _run(given: argparse.Namespace, options: dict) -> None:
         sys.stdout.flush()
         _print_table(Path(records), given.verify)
         shutil.rmtree(records, ignore_errors=True)
+
+
+def _show(error: BaseException) -> None:
+    """Shows the script's own error before anything of siteline's, as Python would; what Python
+    does with it later, its exit status among it, stays, but for showing it again."""
+    sys.stdout.flush()
+    if isinstance(error, SystemExit):
+        if error.code is not None and not isinstance(error.code, int):
+            print(error.code, file=sys.stderr)
+            error.code = 1
+        return
+    frames = error.__traceback__
+    own = (__file__, runpy.__file__, "<frozen runpy>")
+    while frames is not None and frames.tb_frame.f_code.co_filename in own:
+        frames = frames.tb_next
+    hook = sys.excepthook
+    hook(type(error), error.with_traceback(frames), frames)
+    sys.excepthook = lambda kind, value, at: None if value is error else hook(kind, value, at)
 
 
 def _execute(given: argparse.Namespace) -> None:

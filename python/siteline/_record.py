@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import os
 import re
@@ -33,6 +34,7 @@ class Recorder:
         state = self._thread
         if getattr(state, "verifying", False):
             return
+        state.again = None
         state.before = _text(module)
         state.plain = module.operation.get_asm(enable_debug_info=False) if self._verify else None
 
@@ -50,18 +52,25 @@ class Recorder:
         from .flydsl import as_shipped
 
         state = self._thread
-        if getattr(state, "verifying", False) or not hasattr(state, "again"):
+        if getattr(state, "verifying", False) or getattr(state, "again", None) is None:
             return
         text = module.operation.get_asm().encode()
         kernels = json.loads(measure("module", text, Settings()))
+        compiled = functools.partial(_compiled, type(module), state.again)
         verdict = None
         state.verifying = True
         try:
             with as_shipped():
-                unsited = state.again(type(module).parse(state.before)).operation.get_asm().encode()
+                unsited = compiled(state.before)
             before = {kernel["name"]: kernel for kernel in json.loads(measure("module", unsited, Settings()))}
             if self._verify:
-                verdict = _verify(module, text, state.plain, state.after, state.again)
+                verdict = verdict_of(
+                    without=lambda: _without_debug_info(compiled, state.plain),
+                    sites=lambda: _without_debug_info(compiled, state.after),
+                    debug=lambda: objects(compiled(state.after)),
+                    made=objects(text),
+                    shipped=objects(unsited),
+                )
         finally:
             state.verifying = False
         self._record(before, kernels, verdict)
@@ -69,7 +78,7 @@ class Recorder:
             code = {f"object{at or ''}.hsaco": code for at, code in enumerate(objects(text))}
             texts = {"before.mlir": state.before.encode(), "after.mlir": state.after.encode()}
             self._keep(kernels, texts | code, state.report)
-        del state.again
+        state.again = None
 
     def refined(self, before: bytes, after: bytes) -> None:
         """A finished code object, as it was and with its sites."""
@@ -124,34 +133,62 @@ def _new_folder(root: Path, name: str) -> Path:
             number += 1
 
 
-def _verify(
-    module: Any, compiled: bytes, plain: str, after: str, again: Callable[[Any], Any]
-) -> str:
-    """Compiles the kernel again with debug off, with and without sites, and compares.
-
-    A difference is believed only when neither side differs from itself in control legs.
-    """
-
-    def leg(text: str) -> bytes:
-        return _compiled_without_debug(type(module), text, again)
-
-    with_debug = objects(compiled)[0]
-    without, sites = leg(plain), leg(after)
-    for other, loaded in ((sites, False), (with_debug, True)):
-        difference = compare(without, other, loaded=loaded)
-        if difference is None:
-            continue
-        repeated = plain, (plain if loaded else after)
-        results = [{leg(text) for _ in range(CONTROL_LEGS)} for text in repeated]
-        if any(len(found) > 1 for found in results) or without not in results[0]:
-            return "nondeterministic compiler"
-        return f"different: {difference}" + (" (debug on and off)" if loaded else "")
-    return "identical"
+def _compiled(module_type: Any, again: Callable[[Any], Any], text: str) -> bytes:
+    """The text of the lowered module, which holds the code objects."""
+    return again(module_type.parse(text)).operation.get_asm().encode()
 
 
-def _compiled_without_debug(module_type: Any, text: str, again: Callable[[Any], Any]) -> bytes:
+def _without_debug_info(compiled: Callable[[str], bytes], text: str) -> list[bytes]:
     from .flydsl import without_debug_info
 
     with without_debug_info():
-        lowered = again(module_type.parse(text))
-    return objects(lowered.operation.get_asm().encode())[0]
+        return objects(compiled(text))
+
+
+Leg = Callable[[], list[bytes]]
+
+
+def verdict_of(
+    without: Leg, sites: Leg, debug: Leg, made: list[bytes], shipped: list[bytes]
+) -> str:
+    """Whether sites changed machine code, in words.
+
+    The legs compile the kernel anew: debug off without and with sites, whose code objects must be
+    equal, and debug on with sites, as the code objects `made` are, which must be equal in what is
+    loaded. A difference is believed only when neither side differs from itself in control legs.
+    `shipped` are the code objects with debug on and without sites: where they differ as well, it
+    is not siteline's doing.
+    """
+    first = without()
+    for leg, loaded in ((sites, False), (debug, True)):
+        other = made if loaded else leg()
+        difference = _difference(first, other, loaded)
+        if difference is None:
+            continue
+        counts = [_results(side, again, loaded) for side, again in ((first, without), (other, leg))]
+        if max(counts) > 1:
+            return "nondeterministic compiler: {} and {} results in {} compilations each".format(
+                *counts, CONTROL_LEGS + 1)
+        if not loaded:
+            return f"different with sites: {difference}"
+        by_flag = _difference(first, shipped, loaded) is not None
+        return f"different with {'-g, also without sites' if by_flag else '-g and sites'}: {difference}"
+    return "identical"
+
+
+def _difference(one: list[bytes], other: list[bytes], loaded: bool) -> str | None:
+    """The first difference of two sets of code objects; None when there is none."""
+    if len(one) != len(other):
+        return f"{len(one)} code objects against {len(other)}"
+    differences = (compare(a, b, loaded=loaded) for a, b in zip(one, other))
+    return next((difference for difference in differences if difference is not None), None)
+
+
+def _results(first: list[bytes], again: Leg, loaded: bool) -> int:
+    """How many different results a leg has in control legs, the first result among them."""
+    found = [first]
+    for _ in range(CONTROL_LEGS):
+        result = again()
+        if all(_difference(known, result, loaded) is not None for known in found):
+            found.append(result)
+    return len(found)

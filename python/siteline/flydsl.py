@@ -90,16 +90,16 @@ def when_imported(action: Callable[[], Any]) -> None:
 
 @contextmanager
 def without_debug_info():
-    """Turns FlyDSL's debug information off, and back on behind the block."""
-    before = os.environ.get(DEBUG_INFO)
-    os.environ[DEBUG_INFO] = "0"
+    """Turns FlyDSL's debug information off for this thread's compilations in the block.
+
+    Other threads compile on with it: what they compile meanwhile goes into the cache.
+    """
+    before = getattr(_lowering, "without_debug_info", False)
+    _lowering.without_debug_info = True
     try:
         yield
     finally:
-        if before is None:
-            del os.environ[DEBUG_INFO]
-        else:
-            os.environ[DEBUG_INFO] = before
+        _lowering.without_debug_info = before
 
 
 @contextmanager
@@ -111,6 +111,19 @@ def as_shipped():
         yield
     finally:
         _lowering.as_shipped = before
+
+
+class _DebugInfo:
+    """FlyDSL's option for debug information, off in threads that ask for it."""
+
+    def __init__(self, original: Any):
+        self._original = original
+
+    def __get__(self, owner: Any, kind: Any = None) -> Any:
+        if owner is None:
+            return self
+        off = getattr(_lowering, "without_debug_info", False)
+        return False if off else self._original.__get__(owner, kind)
 
 
 class _Adapter:
@@ -135,6 +148,7 @@ class _Adapter:
         self._hook(self._kernel, "create_gpu_func", self._create_gpu_func)
         self._hook_compiler()
         self._hook(self._jit, "_run_pipeline", self._lower)
+        self._hook(type(self._jit.env.debug), "enable_debug_info", _DebugInfo)
         self._hook_keys()
         self._hook_own_capture()
         self._debug_info = os.environ.get(DEBUG_INFO)
@@ -164,6 +178,9 @@ class _Adapter:
             missing.append("jit_function._run_pipeline")
         if not hasattr(self._kernel, "create_gpu_func"):
             missing.append("kernel_function.create_gpu_func")
+        debug = type(getattr(getattr(self._jit, "env", None), "debug", None))
+        if "enable_debug_info" not in vars(debug):
+            missing.append("env.debug.enable_debug_info")
         by_module = hasattr(self._jit, "_artifact_cache_key") and hasattr(compiler, "prepare")
         by_arguments = hasattr(getattr(self._jit, "JitFunction", None), "_make_cache_key")
         if not by_module and not by_arguments:

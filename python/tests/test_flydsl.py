@@ -110,6 +110,49 @@ def test_every_leaf_shows_its_call_site(flydsl, tmp_path, name, chip):
         assert after["effective_lines"] >= 4 * before["effective_lines"]
 
 
+CONTROL_FLOW = """
+import flydsl.compiler as flyc
+import flydsl.expr as fx
+import torch
+
+@flyc.kernel
+def control_flow(a: fx.Tensor, n: fx.Int32):
+    def _barrier():
+        fx.gpu.barrier()
+
+    count = fx.Int32(0)
+    for step in range(fx.Int32(0), n, fx.Int32(1)):
+        if step > 3:
+            _barrier()  # then
+        else:
+            _barrier()  # else
+            fx.rocdl.s_setprio(1)
+        _barrier()  # for
+    {}
+
+@flyc.jit
+def launch(a: fx.Tensor, n: fx.Int32, stream: fx.Stream = fx.Stream(None)):
+    control_flow(a, n).launch(grid=(1, 1, 1), block=(256, 1, 1), stream=stream)
+
+launch(torch.zeros(64), 8)
+"""
+# FlyDSL 0.1 takes no `while` over its own values.
+WHILE = """while count < n:
+        _barrier()  # while
+        count = count + 1"""
+
+
+@pytest.mark.parametrize("policy", ["distinct", "outermost"])
+def test_bodies_of_statements_belong_to_the_function_around(flydsl, tmp_path, policy):
+    script = tmp_path / "control_flow.py"
+    old = "0.1.8" in str(flydsl.python)
+    script.write_text(CONTROL_FLOW.format("pass" if old else WHILE))
+    flydsl.run("-m", "siteline", "run", "--policy", policy, "--save", "saved", script, cwd=tmp_path)
+    after, _ = saved(tmp_path / "saved")
+    shown = [text for text, _ in in_source(script, after["class_lines"]["barrier"])]
+    assert shown == [f"_barrier()  # {statement}" for statement in ["then", "else", "for", "while"][:3 if old else 4]]
+
+
 @pytest.mark.parametrize("first", ["on", "off"])
 def test_one_cache_serves_both_modes(flydsl, example, tmp_path, first):
     code = """
@@ -199,8 +242,9 @@ def test_the_users_own_error_comes_first(flydsl, example, tmp_path):
     example.write_text(script)
     output, errors = flydsl.run("-m", "siteline", "run", example, cwd=tmp_path, status=1)
     assert output.strip().endswith("restored")
-    assert "KeyError: 'the user'" in errors
-    assert "siteline did not" not in errors
+    assert errors.count("KeyError: 'the user'") == 1
+    assert errors.index("KeyError: 'the user'") < errors.index("siteline: no kernel was compiled")
+    assert "siteline did not" not in errors and "runpy" not in errors
 
 
 def test_a_kernel_that_fails_to_compile_fails_as_without_siteline(flydsl, example, tmp_path):
@@ -215,13 +259,46 @@ def test_a_kernel_that_fails_to_compile_fails_as_without_siteline(flydsl, exampl
     failure = re.search(r"^\S*CompileError", plain, re.MULTILINE).group()
     assert re.search(f"^{re.escape(failure)}", errors, re.MULTILINE), errors
     assert "no_instruction" in errors and "siteline did not" not in errors
-    assert "no kernel was compiled" in errors
+    assert errors.index("no_instruction") < errors.index("siteline: no kernel was compiled")
+
+
+@pytest.mark.parametrize("ending, status, said", [
+    ("sys.exit()", 0, ""), ("sys.exit(3)", 3, ""), ("sys.exit('so it ends')", 1, "so it ends\n"),
+    ("raise KeyboardInterrupt", -signal.SIGINT, "KeyboardInterrupt\n"), ("1 +", 1, "SyntaxError: invalid syntax\n"),
+])
+def test_a_script_ends_as_without_siteline(environments, tmp_path, ending, status, said):
+    (tmp_path / "ends.py").write_text(f"import sys\n{ending}\n")
+    environment = environments("flydsl-0.5.0")
+    _, plain = environment.run("ends.py", cwd=tmp_path, status=status)
+    _, errors = environment.run("-m", "siteline", "run", "ends.py", cwd=tmp_path, status=status)
+    table = "siteline: no kernel was compiled (each may have come from a cache)\n"
+    assert plain.endswith(said) and errors.endswith(said + table)
+    assert errors.removesuffix(table).replace(str(tmp_path) + "/", "") == plain.replace(str(tmp_path) + "/", "")
+
+
+def test_debug_info_is_off_for_one_thread_only(flydsl, tmp_path):
+    code = """
+import json, os, threading, siteline.flydsl
+from flydsl.compiler.jit_function import env
+siteline.flydsl.enable()
+seen = [env.debug.enable_debug_info]
+with siteline.flydsl.without_debug_info():
+    seen.append(env.debug.enable_debug_info)
+    other = threading.Thread(target=lambda: seen.append(env.debug.enable_debug_info))
+    other.start(); other.join()
+seen.append(env.debug.enable_debug_info)
+siteline.flydsl.disable()
+seen.append(env.debug.enable_debug_info)
+print(json.dumps(seen))
+"""
+    assert flydsl.evaluate(code, tmp_path) == [True, False, True, True, False]
 
 
 def test_an_interrupt_restores_everything(flydsl, example, tmp_path):
     script = STATE + example.read_text().replace(
         "    row_max = fx.Float32(-1.0e30)",
-        "    import signal; signal.raise_signal(signal.SIGINT)\n    row_max = fx.Float32(-1.0e30)")
+        "    import signal; signal.signal(signal.SIGINT, signal.default_int_handler)\n"
+        "    signal.raise_signal(signal.SIGINT)\n    row_max = fx.Float32(-1.0e30)")
     example.write_text(script)
     process = flydsl.start("-m", "siteline", "run", example, cwd=tmp_path)
     output, errors = process.communicate(timeout=600)

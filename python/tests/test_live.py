@@ -178,6 +178,60 @@ print(json.dumps([lines(before), lines(after), same, after == again, error]))
     assert error.startswith("'module'") or error.startswith("module"), error
 
 
+def test_a_verdict_says_whose_difference_it_is(environments, tmp_path):
+    object_ = ROOT / "test/fixtures/object/nested.gfx942.hsaco"
+    code = f"""
+import json, pathlib, struct
+from siteline._record import CONTROL_LEGS, verdict_of
+code = pathlib.Path({os.fspath(object_)!r}).read_bytes()
+def section(name):
+    table, = struct.unpack_from("<Q", code, 40)
+    size, count, names = struct.unpack_from("<HHH", code, 58)
+    heads = [struct.unpack_from("<IIQQQQ", code, table + at * size) for at in range(count)]
+    strings = heads[names][4]
+    for head in heads:
+        if code[strings + head[0]:].startswith(name + b"\\0"):
+            return head[4]
+def changed(name):
+    at = section(name)
+    return code[:at] + bytes([code[at] ^ 1]) + code[at + 1:]
+text, debug = changed(b".text"), changed(b".debug_line")
+legs = []
+def leg(*results):
+    count = iter(range(100))
+    def compiled():
+        legs.append(results)
+        return [results[next(count) % len(results)]]
+    return compiled
+same = leg(code)
+def verdict(**given):
+    legs.clear()
+    return verdict_of(**(dict(without=same, sites=same, debug=same, made=[code], shipped=[code]) | given)), len(legs)
+print(json.dumps([
+    verdict(),
+    verdict(made=[debug], debug=leg(debug)),
+    verdict(sites=leg(debug)),
+    verdict(made=[text], debug=leg(text)),
+    verdict(made=[text], debug=leg(text), shipped=[text]),
+    verdict(sites=leg(text, code)),
+    verdict(made=[text], debug=leg(code, text)),
+    verdict(made=[code, text]),
+    verdict(made=[code, text], debug=lambda: [code, text]),
+]))
+"""
+    verdicts = environments("iree").evaluate(code, tmp_path)
+    said = [verdict.split(":")[0] for verdict, _ in verdicts]
+    assert said == [
+        "identical", "identical", "different with sites", "different with -g and sites",
+        "different with -g, also without sites", "nondeterministic compiler",
+        "nondeterministic compiler", "nondeterministic compiler", "different with -g and sites"]
+    # Of 9 compilations of either side, the first is no control leg.
+    assert [count for _, count in verdicts][:4] == [2, 2, 2 + 2 * 8, 2 + 2 * 8]
+    assert ".text" in verdicts[3][0] and ".debug_line" in verdicts[2][0]
+    assert verdicts[5][0].endswith("1 and 2 results in 9 compilations each")
+    assert verdicts[8][0].endswith("1 code objects against 2")
+
+
 def test_waits_say_what_they_wait_for(environments, tmp_path):
     object_ = ROOT / "test/fixtures/object/nested.gfx942.hsaco"
     code = f"""
